@@ -23,6 +23,7 @@ import (
 
 // sources returns the configured sources for intake.
 func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
+	// All topics share the cache of certificates: the topics of a region are signed with the same one.
 	certificates := sns.NewCertificates(g.client.Get, g.Machine)
 	var all []intake.Source
 	for _, s := range c.SortedSources() {
@@ -31,6 +32,8 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 		if source.Verify, err = verifier(c, s, g.Machine); err != nil {
 			return nil, fmt.Errorf("sources.%s: %w", s.Name, err)
 		}
+		// A topic confirms its subscription and verifies its messages itself, so it needs a clock and
+		// a client. The other kinds have a plain function or none.
 		if source.Kind == intake.Topic {
 			source.Topic = sns.NewTopic(sns.Options{
 				TopicARNs:    s.TopicARNs,
@@ -46,6 +49,7 @@ func (g *Gateway) sources(c *config.Config) ([]intake.Source, error) {
 	return all, nil
 }
 
+// kinds translates the types of sources. A configuration that was loaded has no other type.
 var kinds = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Event, "sns": intake.Topic, "cron": intake.Tick}
 
 // verifier returns the function that verifies the requests of a source; nil if the source
@@ -54,6 +58,7 @@ func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.
 	if s.Verify == "" {
 		return nil, nil
 	}
+	// The scheme is made once. Each request then costs a computation and no parsing of secrets.
 	scheme, err := verify.New(s.Verify, verify.Options{
 		Secrets:         reveal(s.Secret),
 		SignatureHeader: s.SignatureHeader,
@@ -62,8 +67,12 @@ func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.
 	if err != nil {
 		return nil, err
 	}
+	// Some schemes sign the URL to which the sender posted. Behind a proxy only the configured
+	// public URL is that address, so without one such a scheme gets none and refuses.
 	public := strings.TrimSuffix(c.Server.PublicURL, "/")
 	return func(r intake.Request) error {
+		// The time is the machine's: senders sign with a time that NTP keeps right, and the clock of
+		// the database may differ.
 		seen := verify.Request{Header: values(r.Header), Body: r.Body}
 		if public != "" {
 			seen.URL = public + r.Target
@@ -72,8 +81,8 @@ func verifier(c *config.Config, s config.Source, clock core.Clock) (func(intake.
 	}, nil
 }
 
-// timetable returns the configured cron sources.
-func timetable(c *config.Config) []cron.Source {
+// cronSources returns the configured cron sources.
+func cronSources(c *config.Config) []cron.Source {
 	var all []cron.Source
 	for _, s := range c.SortedSources() {
 		if s.Type == "cron" {
@@ -98,7 +107,7 @@ func Consumers(c *config.Config) ([]intake.Consumer, error) {
 		}
 		all = append(all, consumer)
 	}
-	begun, err := starts(c)
+	begun, err := workflowConsumers(c)
 	return append(all, begun...), err
 }
 
@@ -128,11 +137,13 @@ func shown(c *config.Config) core.Places {
 	return all
 }
 
-// alerted returns the places of alerts as targets of the worker.
-func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
+// alertTargets returns the places of alerts as targets of the worker.
+func alertTargets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
 	places := shown(c)
 	for _, a := range c.Alerts {
+		// The lane follows from the URL and not from the position in the list: alerts that wait
+		// keep their lane when another place is added or removed.
 		lane := alert.Lane(a.URL.Reveal())
 		sender, err := client.HTTP(egress.Target{Name: string(places.Shown(lane)), URL: a.URL.Reveal(), Secrets: reveal(a.SigningSecret)})
 		if err != nil {
@@ -140,9 +151,10 @@ func alerted(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 		}
 		timeout := c.Delivery.Timeout.Duration
 		all = append(all, worker.Target{
-			Lane:     lane,
-			Sender:   alert.Sender(sender, a.Type),
-			Retry:    retryOf(c.Delivery.DefaultRetry),
+			Lane:   lane,
+			Sender: alert.Sender(sender, a.Type),
+			Retry:  retryOf(c.Delivery.DefaultRetry),
+			// The services of chats refuse faster posts.
 			Interval: alert.Pace(a.Type),
 			Timeout:  timeout,
 			Hold:     c.Worker.Lease(timeout),
@@ -168,6 +180,7 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 			Timeout: timeout,
 			Hold:    c.Worker.Lease(timeout),
 		}
+		// The worker keeps starts apart instead of counting them, so a rate has no bursts.
 		if h.RateLimit > 0 {
 			target.Interval = time.Second / time.Duration(h.RateLimit)
 		}
@@ -185,6 +198,7 @@ func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.S
 		Transform: h.Transform.Value,
 		Secrets:   signingSecrets(c, h),
 	}
+	// A gRPC handler has no method: it is always the Receiver service.
 	if h.Type == "grpc" {
 		return client.GRPC(t)
 	}

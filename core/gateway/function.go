@@ -19,12 +19,14 @@ type Part func(*Gateway) error
 // NewPart assembles a part of a gateway. It starts nothing.
 func NewPart(c *config.Config, d Deps, part Part) (*Gateway, error) {
 	s := newShared()
+	// Other environments of the function may have met failures since this one was last called, so
+	// a success proves little after a rest.
 	s.pulses.rests = 1
 	g, err := newPart(c, d, s, part)
 	if err != nil {
 		return nil, err
 	}
-	g.hasten() // no other gateway replaces it
+	g.startDrain() // no other gateway replaces it
 	return g, nil
 }
 
@@ -39,10 +41,12 @@ func everything(g *Gateway) error {
 
 // IntakeRoutes serve events, callbacks and the state of the gateway.
 func IntakeRoutes(g *Gateway) error {
-	if err := g.takeIn(); err != nil {
+	if err := g.assembleIntake(); err != nil {
 		return err
 	}
+	// The routes are served also if the database is away: then /health reports it.
 	g.handler = g.newHandler(g.config, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
+	// Only a scrape needs these services. A function without metrics does not link them.
 	if g.Metrics != nil {
 		g.Breakers = Breakers(g.config, g.Store, g.Clock)
 		g.Breakers.Observe = g.observe
@@ -62,6 +66,7 @@ func APIRoutes(g *Gateway) error {
 }
 
 // Deliveries are the worker, and the deletion of old records.
+// A function has no other routes beside them.
 func Deliveries(g *Gateway) (err error) {
 	g.Purger = g.newPurger(g.config)
 	g.Worker, err = g.newWorker(g.config, g.shared.bell, g.obituaries.Of)
@@ -70,15 +75,15 @@ func Deliveries(g *Gateway) (err error) {
 
 // Schedules are the cron sources. Their events pass through intake like all others.
 func Schedules(g *Gateway) error {
-	if err := g.takeIn(); err != nil {
+	if err := g.assembleIntake(); err != nil {
 		return err
 	}
 	g.Cron = g.newCron(g.config)
 	return nil
 }
 
-// takeIn assembles the intake, unless it exists.
-func (g *Gateway) takeIn() (err error) {
+// assembleIntake assembles the intake, unless it exists.
+func (g *Gateway) assembleIntake() (err error) {
 	if g.Intake == nil {
 		g.Intake, err = g.newIntake(g.config, g.shared.bell)
 	}
@@ -90,12 +95,16 @@ func services(g *Gateway) (err error) {
 	bell := g.shared.bell
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
+	// The command line has these services without a bell and an observer. Here a change wakes the
+	// worker at once, and is a fact like all others.
 	g.Queues.Bell, g.Queues.Observe = bell, g.observe
 	g.Jobs = Jobs(g.config, g.Store, g.Clock)
 	g.Jobs.Bell, g.Jobs.Observe = bell, g.observe
 	g.Breakers = Breakers(g.config, g.Store, g.Clock)
 	g.Breakers.Observe = g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
+	// The runner is the one that serves the worker's steps and callbacks, so changes of one run
+	// queue up in one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Runs.Names, g.Runs.Current = names(g.config), g.config.Definition
 	g.Events, err = g.newEvents(g.config, bell)
@@ -114,6 +123,8 @@ func RestOf(db config.Database) time.Duration {
 // Work returns a listener for all lanes of a worker: all lanes except those of queues,
 // whose consumers take for themselves. Call it once, before anything is served.
 func (g *Gateway) Work() *core.Listener {
+	// A function that serves requests has no worker. It listens so that it can wake the function
+	// that has one.
 	own := slices.DeleteFunc(Lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" })
 	l := g.shared.bell.Listen(own...)
 	g.shared.bell.Others(l) // runs continue under their own definition, also if their workflow was removed

@@ -93,18 +93,20 @@ const DefaultRest = time.Second
 // nil.
 type Gateway struct {
 	Deps
-	Intake     *intake.Intake
-	Worker     *worker.Worker
-	Cron       *cron.Ticker // nil if there are no schedules
-	Purger     *retention.Purger
-	Alerts     *alert.Desk // nil if no place wants alerts; nil is safe to use
-	Puller     *pull.Puller
-	Queues     *manage.Queues
-	Runs       *manage.Runs
-	Events     *manage.Events
-	Jobs       *manage.Jobs
-	Breakers   *manage.Breakers
-	Stats      *manage.Statistics
+	// The services, as mains and functions use them.
+	Intake   *intake.Intake
+	Worker   *worker.Worker
+	Cron     *cron.Ticker // nil if there are no schedules
+	Purger   *retention.Purger
+	Alerts   *alert.Desk // nil if no place wants alerts; nil is safe to use
+	Puller   *pull.Puller
+	Queues   *manage.Queues
+	Runs     *manage.Runs
+	Events   *manage.Events
+	Jobs     *manage.Jobs
+	Breakers *manage.Breakers
+	Stats    *manage.Statistics
+	// The parts that the services share. A gateway never changes them after it was assembled.
 	runner     *runner.Runner
 	obituaries *alert.Obituaries
 	client     *egress.Client
@@ -116,8 +118,8 @@ type Gateway struct {
 	config     *config.Config
 	shared     *shared
 
-	hurry chan struct{} // closed when stopped work must end within the drain time
-	haste sync.Once
+	draining  chan struct{} // closed when stopped work must end within the drain time
+	drainOnce sync.Once
 }
 
 // New assembles a gateway. The configuration must have been loaded.
@@ -126,7 +128,7 @@ func New(c *config.Config, d Deps) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.hasten() // no other gateway replaces it
+	g.startDrain() // no other gateway replaces it
 	g.shared.watch(g.Deps, g.Stats.Lanes, g.Worker.Sending)
 	return g, nil
 }
@@ -138,6 +140,8 @@ func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
 
 // newPart assembles the state of all gateways, and a part of the rest.
 func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
+	// The wrappers of the store: metrics see each call as the database sees it, and vitals see
+	// what the services see.
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
 	if d.Machine == nil {
 		d.Machine = d.Clock
@@ -148,14 +152,14 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	watched := &vitals{d.Store, s.pulses, d.Rest}
 	d.Store = watched
 	g := &Gateway{
-		Deps:    d,
-		vitals:  watched,
-		observe: observer(d, shown(c)),
-		drain:   time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
-		clients: web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
-		config:  c,
-		shared:  s,
-		hurry:   make(chan struct{}),
+		Deps:     d,
+		vitals:   watched,
+		observe:  observer(d, shown(c)),
+		drain:    time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
+		clients:  web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
+		config:   c,
+		shared:   s,
+		draining: make(chan struct{}),
 	}
 	g.client = egress.New(egress.Options{
 		AllowPrivate: c.Server.AllowPrivateURLs,
@@ -164,14 +168,17 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 		Traced:       g.Traces != nil,
 		Clock:        g.Machine,
 	})
+	// Alerts and obituaries come first, since the other services report to them.
 	g.Alerts = g.newAlerts(c, s.bell)
 	g.obituaries = alert.NewObituaries(g.ids(), c.Delivery.DefaultRetry.Max, places(c))
 	var err error
+	// The part is assembled last. If it fails, its listeners must go, or the bell would keep them
+	// for as long as the process runs.
 	if g.runner, err = g.newRunner(c, s.bell, g.obituaries.OfRun); err == nil {
 		err = part(g)
 	}
 	if err != nil {
-		g.unhear()
+		g.closeListeners()
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	g.expect()
@@ -188,10 +195,11 @@ func observer(d Deps, places core.Places) core.Observer {
 	if d.Metrics != nil {
 		all = append(all, d.Metrics.Observe)
 	}
+	// The lane of an alert is a hash of its URL. Operators see a place's number and host instead.
 	return func(f core.Fact) {
 		f = places.Fact(f)
-		for _, tell := range all {
-			tell(f)
+		for _, observe := range all {
+			observe(f)
 		}
 	}
 }
@@ -199,6 +207,8 @@ func observer(d Deps, places core.Places) core.Observer {
 // Handler returns the handler of everything that the gateway serves over HTTP.
 func (g *Gateway) Handler() http.Handler { return g.handler }
 
+// newIntake makes the intake. It is the only service that gets the configured consumers, so
+// every door leads to the same jobs.
 func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, error) {
 	known, err := g.sources(c)
 	if err != nil {
@@ -227,6 +237,7 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 	}), nil
 }
 
+// newAlerts makes the desk that raises alerts. It is nil if no place wants any.
 func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 	return alert.New(alert.Deps{
 		Inbox:       g.Store,
@@ -243,16 +254,20 @@ func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 // An obituary makes the alert about a job that died.
 type obituary = func(core.TakenJob, core.Outcome) *core.Arrival
 
+// newWorker makes the worker of all lanes except those of queues: handlers, the places of alerts,
+// and workflows.
 func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary) (*worker.Worker, error) {
 	known, err := targets(c, g.client)
 	if err != nil {
 		return nil, err
 	}
-	told, err := alerted(c, g.client)
+	alerts, err := alertTargets(c, g.client)
 	if err != nil {
 		return nil, err
 	}
-	known = append(append(known, told...), steppings(c, g.runner)...)
+	// One worker has all of them, so that they share worker.max_concurrency.
+	known = append(append(known, alerts...), workflowTargets(c, g.runner)...)
+	// The same limits hold for each generation, so two of them may use twice the slots.
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{
 		Worklist: g.Store,
@@ -262,12 +277,14 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 		Obituary: obituary,
 		Adopt:    adopter(c, g.runner),
 		Queues:   queueLanes(c),
-		Hurry:    g.hurry,
+		Draining: g.draining,
 	}, limits, known), nil
 }
 
+// newCron makes the service of schedules; nil if there are none. Its events go through the intake
+// like those of senders, so they have jobs, duplicates and metrics in the same way.
 func (g *Gateway) newCron(c *config.Config) *cron.Ticker {
-	known := timetable(c)
+	known := cronSources(c)
 	if len(known) == 0 {
 		return nil
 	}

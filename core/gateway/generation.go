@@ -14,6 +14,7 @@ import (
 // shared is the state that successive gateways of one process share, beside their Deps:
 // state that must not begin again with each.
 type shared struct {
+	// The bell outlives a generation: an event of the old one may ring for a worker of the new.
 	bell    *core.Bell
 	counts  web.Counts
 	pulses  *pulses
@@ -23,6 +24,7 @@ type shared struct {
 	naming sync.Once
 	ids    *core.IDs // of all rows that this process stores, so that they only grow
 
+	// recovery is held during the recovery, which happens once for each process.
 	recovery  sync.Mutex
 	recovered bool
 }
@@ -40,6 +42,9 @@ func (g *Gateway) ids() *core.IDs {
 }
 
 // A generation is a gateway that runs until another one replaces it.
+//
+// Its life: newGeneration, run, retire, and the end of gone. A generation that serves when the
+// program ends is not retired: it stops with the program's context.
 type generation struct {
 	*Gateway
 	stop  context.CancelFunc
@@ -47,6 +52,7 @@ type generation struct {
 	gone  chan struct{} // closed when all of it has stopped
 }
 
+// newGeneration makes a generation that does not run yet.
 func newGeneration(g *Gateway) *generation {
 	return &generation{Gateway: g, fired: make(chan struct{}), gone: make(chan struct{})}
 }
@@ -59,6 +65,7 @@ func (g *generation) run(program context.Context, before *generation) {
 	g.stop = stop
 	var work sync.WaitGroup
 	work.Go(func() {
+		// deliver returns when the tick has drained, and so after all attempts that it began.
 		report := g.deliver(ctx)
 		message := "worker stopped"
 		if program.Err() == nil {
@@ -77,6 +84,8 @@ func (g *generation) run(program context.Context, before *generation) {
 		g.fire(ctx)
 	})
 	work.Go(func() {
+		// A consumer that waits holds a request open. It gets an empty answer at once, so that it
+		// comes back to the next generation.
 		<-ctx.Done()
 		g.Puller.Close() // answers the consumers that wait for messages
 	})
@@ -87,21 +96,23 @@ func (g *generation) run(program context.Context, before *generation) {
 }
 
 // retire ends a generation that another one has replaced. Deliveries under way continue
-// until they end, or until hasten is called.
+// until they end, or until startDrain is called.
 func (g *generation) retire() {
+	// Leave comes before stop: a ring from now on goes to the worker of the next generation.
 	g.Worker.Leave()
 	g.stop()
+	// The connections to handlers stay open until the last delivery has ended.
 	go func() {
 		<-g.gone
 		g.client.Close()
 	}()
 }
 
-// hasten makes stopped work end within the drain time.
-func (g *Gateway) hasten() { g.haste.Do(func() { close(g.hurry) }) }
+// startDrain makes stopped work end within the drain time.
+func (g *Gateway) startDrain() { g.drainOnce.Do(func() { close(g.draining) }) }
 
-// unhear removes the listeners of a gateway that could not be assembled.
-func (g *Gateway) unhear() {
+// closeListeners removes the listeners of a gateway that could not be assembled.
+func (g *Gateway) closeListeners() {
 	if g.Puller != nil {
 		g.Puller.Close()
 	}
@@ -138,6 +149,8 @@ func (g *Gateway) fire(ctx context.Context) {
 func (g *Gateway) recover(ctx context.Context) {
 	g.shared.recovery.Lock()
 	defer g.shared.recovery.Unlock()
+	// The lock is held while the loop waits: a later generation must not take jobs before the
+	// jobs of the earlier process are known.
 	for !g.shared.recovered && ctx.Err() == nil {
 		n, err := g.Store.Recover(ctx, g.Clock(), g.Worker.Lanes())
 		if err == nil {

@@ -30,6 +30,7 @@ func Jobs(c *config.Config, store core.Store, clock core.Clock) *manage.Jobs {
 
 // names returns the names of all configured entries.
 func names(c *config.Config) *manage.Names {
+	// A request with an unknown name is refused, since a misspelt name would list nothing.
 	n := &manage.Names{Unknown: config.Unknown, Places: shown(c)}
 	for _, s := range c.SortedSources() {
 		n.Sources = append(n.Sources, s.Name)
@@ -74,12 +75,14 @@ func Lanes(c *config.Config) []core.Lane {
 	for _, w := range c.SortedWorkflows() {
 		all = append(all, core.WorkflowLane(w.Name))
 	}
+	// Places of alerts have no name of their own, so they stand last, in the order of the file.
 	for _, p := range places(c) {
 		all = append(all, p.Lane)
 	}
 	return all
 }
 
+// newEvents makes the same service for this process, where a replay wakes the worker at once.
 func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, error) {
 	events, err := eventsOf(c, g.Store, g.Clock, g.ids())
 	if err != nil {
@@ -89,11 +92,15 @@ func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, 
 	return events, nil
 }
 
+// eventsOf makes the service with a given source of ids. The process passes its own, so that its
+// ids only grow.
 func eventsOf(c *config.Config, store manage.EventStore, clock core.Clock, ids *core.IDs) (*manage.Events, error) {
 	consumers, err := Consumers(c)
 	if err != nil {
 		return nil, err
 	}
+	// A replay chooses consumers as intake does, so a replayed event gets the jobs that it would
+	// get today.
 	events := manage.NewEvents(store, clock, intake.Rematch(consumers, ids))
 	events.Names, events.Decline = names(c), intake.Decline(consumers)
 	return events, nil

@@ -63,6 +63,7 @@ func Names(c *config.Config) telemetry.Names {
 	for _, w := range c.SortedWorkflows() {
 		n.Workflows[w.Name] = stepNames(w.Steps)
 	}
+	// Metrics show places by number, as everything else does: a URL may hold a token.
 	lanes := shown(c)
 	for i, p := range places(c) {
 		n.Alerts[lanes.Shown(p.Lane)] = c.Alerts[i].Type
@@ -80,6 +81,8 @@ func stepNames(steps []config.Step) (all []string) {
 				all = append(all, b.Name)
 			}
 		}
+		// The definition gives calls inside a map and a parallel step names of their own: see
+		// core/workflow.
 		switch {
 		case s.Iterator != nil:
 			all = append(all, stepNames([]config.Step{*s.Iterator})...)
@@ -95,6 +98,7 @@ func (g *Gateway) expect() {
 	if g.Metrics == nil || g.handler == nil {
 		return
 	}
+	// A series exists from here on, so the first error of a route shows as a step from 0.
 	for _, r := range web.Routes(g.handler) {
 		g.Metrics.Expect(r.Method, r.Pattern)
 	}
@@ -109,6 +113,7 @@ func (s *shared) watch(d Deps, stats func(context.Context) (manage.Stats, error)
 	if ahead == nil {
 		ahead = func() time.Duration { return 0 }
 	}
+	// Both are called once in a process. Later generations are reached through the functions.
 	d.Metrics.Watch(stats, sending, ahead)
 	d.Metrics.Clients(s.counts.Unwritten, s.counts.Polls, web.Reasons())
 }

@@ -23,13 +23,18 @@ import (
 // run to their end, and its waiting consumers get an answer without messages. So for a
 // while up to twice worker.max_concurrency deliveries may run. Breakers and delivery rates
 // are in the store, and the other counts continue.
+//
+// now is read without a lock by each request. mu guards the fields below it, and is never held
+// while a generation ends.
+//
+// A second configuration that arrives while an earlier generation ends waits for it: see Reload.
 type Program struct {
 	Deps
-	tell core.Observer
-	now  atomic.Pointer[generation]
+	report core.Observer
+	now    atomic.Pointer[generation]
 
-	asked atomic.Int64  // calls of Reload
-	turn  chan struct{} // full while one of them is working
+	reloads atomic.Int64  // calls of Reload
+	turn    chan struct{} // full while one of them is working
 
 	mu      sync.Mutex
 	serving context.Context // of Serve; nil before
@@ -49,7 +54,7 @@ func NewProgram(c *config.Config, d Deps) (*Program, error) {
 
 // newProgram makes a program whose first generation is g.
 func newProgram(g *Gateway, d Deps) *Program {
-	p := &Program{Deps: d, tell: g.observe, turn: make(chan struct{}, 1)}
+	p := &Program{Deps: d, report: g.observe, turn: make(chan struct{}, 1)}
 	p.now.Store(newGeneration(g))
 	return p
 }
@@ -68,20 +73,27 @@ func (p *Program) Handler() http.Handler {
 // for the drain time. If Reload is called again meanwhile, the configuration of that call
 // is newer: this call returns an empty result and no error.
 func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (core.ReloadResult, error) {
-	mine := p.asked.Add(1)
+	// Each call has a number. After each wait a call compares its number with the newest, and
+	// makes way for a later one.
+	number := p.reloads.Add(1)
+	// Reloads are made one at a time. The lock is a channel, since a call gives up with its ctx.
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+	// The cheap tests come first: an unchanged or forbidden configuration need not wait for the
+	// earlier generation.
 	result, err := p.judge(c)
 	if result == core.ReloadApplied {
 		if err := p.makeRoom(ctx, from); err != nil {
 			return "", err
 		}
 	}
-	if p.asked.Load() != mine {
+	// A newer configuration waits behind this one. To apply this one first would start a
+	// generation for moments.
+	if p.reloads.Load() != number {
 		return "", nil
 	}
 	if result == core.ReloadApplied {
@@ -119,12 +131,15 @@ func (p *Program) makeRoom(ctx context.Context, from string) error {
 	if former == nil {
 		return nil
 	}
-	former.hasten()
+	// Two generations at a time bound the memory and the deliveries of the process. So the oldest
+	// one now gets its drain time, while before it could take as long as its deliveries need.
+	former.startDrain()
 	select {
 	case <-former.gone:
 		return nil
-	case <-time.After(soon):
-		p.tellWait(from, former)
+	// Only a wait that a person notices is logged.
+	case <-time.After(quickEnd):
+		p.logWait(from, former)
 	case <-ctx.Done():
 	}
 	select {
@@ -135,12 +150,12 @@ func (p *Program) makeRoom(ctx context.Context, from string) error {
 	}
 }
 
-// soon is the longest time in which an idle generation ends.
-const soon = 200 * time.Millisecond
+// quickEnd is the longest time in which an idle generation ends.
+const quickEnd = 200 * time.Millisecond
 
-// tellWait logs that a configuration waits for the generation former to end, how many
+// logWait logs that a configuration waits for the generation former to end, how many
 // deliveries of it are under way, and the longest wait.
-func (p *Program) tellWait(from string, former *generation) {
+func (p *Program) logWait(from string, former *generation) {
 	p.Log.With(telemetry.Target, "config").Info("configuration waits for deliveries under an earlier one to end",
 		"from", from, "deliveries", former.Worker.Sending(), "at_most", former.drain.String())
 }
@@ -148,24 +163,29 @@ func (p *Program) tellWait(from string, former *generation) {
 // follow makes a new generation, which replaces the present one. The result is empty if the
 // program is ending.
 func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
+	// Everything that can fail happens here, before anything changes.
 	g, err := newGateway(c, p.Deps, p.now.Load().shared)
 	if err != nil {
 		return core.ReloadInvalid, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The program ended while the gateway was being assembled.
 	if p.serving != nil && p.serving.Err() != nil {
-		g.unhear()
+		g.closeListeners()
 		return "", nil
 	}
 	if p.Metrics != nil {
 		p.Metrics.Configure(Names(c))
 	}
 	next, old := newGeneration(g), p.now.Load()
+	// The order of the change: the metrics know the new names, new requests go to the new
+	// generation, its work starts, and then the old work stops taking jobs. So no event is
+	// without a worker in between.
 	c.Follow(old.config)
 	p.now.Store(next)
 	if p.serving == nil { // nothing of the earlier one runs
-		old.unhear()
+		old.closeListeners()
 		return core.ReloadApplied, nil
 	}
 	next.run(p.serving, old)
@@ -178,6 +198,8 @@ func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 func (p *Program) state(f core.Reloaded) {
 	ignored := &p.now.Load().shared.ignored
 	p.mu.Lock()
+	// Since keeps the time of the first failure while the reason stays the same: the health
+	// shows for how long the configuration is ignored.
 	was := ignored.Load()
 	switch {
 	case f.Result == core.ReloadApplied || f.Result == core.ReloadUnchanged:
@@ -187,7 +209,7 @@ func (p *Program) state(f core.Reloaded) {
 	}
 	p.mu.Unlock()
 	if f.Result != core.ReloadUnreachable || was == nil || was.Why != f.Result {
-		p.tell(f)
+		p.report(f)
 	}
 }
 
@@ -201,18 +223,20 @@ func (p *Program) begin(ctx context.Context) {
 
 // end is called when the program ends. The returned function returns when no work is
 // running any more.
+// It also makes Reload follow no further configuration, since serving is done by then.
 func (p *Program) end() (last *generation, ended func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	living := []*generation{p.now.Load()}
+	generations := []*generation{p.now.Load()}
 	if p.former != nil {
-		living = append(living, p.former)
+		generations = append(generations, p.former)
 	}
-	for _, g := range living {
-		g.hasten()
+	// All generations drain at the same time, so the end takes one drain time and not two.
+	for _, g := range generations {
+		g.startDrain()
 	}
-	return living[0], func() {
-		for _, g := range living {
+	return generations[0], func() {
+		for _, g := range generations {
 			<-g.gone
 		}
 	}

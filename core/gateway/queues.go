@@ -24,6 +24,7 @@ func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queu
 	return manage.NewQueues(store, clock, all)
 }
 
+// newPuller makes the service of the consumers of queues.
 func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary) *pull.Puller {
 	var all []pull.Queue
 	for _, q := range c.SortedQueues() {
@@ -43,14 +44,18 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 	keys := map[string][]string{}
 	for _, q := range c.SortedQueues() {
+		// The key of a queue opens that queue only. The API's token opens all.
 		keys[q.Name] = reveal(q.APIKey)
 	}
+	// The two services share the lanes and not their state: a consumer sees a change by an operator
+	// as one by another consumer.
 	return web.Queues(web.QueuesOptions{
 		Puller:  g.Puller,
 		Manager: g.Queues,
 		Tokens:  reveal(c.API.AuthToken),
 		Keys:    keys,
 
+		// Only a function has a bound.
 		MaxReply: g.MaxReply,
 	})
 }

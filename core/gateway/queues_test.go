@@ -77,8 +77,8 @@ func (w *wired) pullOne(t *testing.T) message {
 	return got[0]
 }
 
-// tell posts an action on messages of the queue work.
-func (w *wired) tell(t *testing.T, action, body, want string) {
+// postAction posts an action on messages of the queue work.
+func (w *wired) postAction(t *testing.T, action, body, want string) {
 	t.Helper()
 	if status, got := call(t, "POST", w.url+"/api/queues/work/"+action, "", body); status != 200 || got != want {
 		t.Errorf("%s %s = %d %s, want %s", action, body, status, got, want)
@@ -129,8 +129,8 @@ func TestVisibilityTimeout(t *testing.T) {
 		if due := job.DueAt; due.Before(before.Add(want)) || due.After(time.Now().Add(want)) {
 			t.Errorf("{%s}: invisible for %v, want %v", fields, due.Sub(before), want)
 		}
-		w.tell(t, "extend", `{"ids": ["`+got.Receipt+`"]}`, `{"extended":1}`)
-		w.tell(t, "ack", `{"ids": ["`+got.Receipt+`"]}`, `{"acked":1}`)
+		w.postAction(t, "extend", `{"ids": ["`+got.Receipt+`"]}`, `{"extended":1}`)
+		w.postAction(t, "ack", `{"ids": ["`+got.Receipt+`"]}`, `{"acked":1}`)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestListOfQueues(t *testing.T) {
 	w := wire(t, "sources: {shop: {type: event}, desk: {type: event}}\n"+
 		"queues: {work: {source: shop, events: [order, 'a.*'], visibility_timeout: 90, max_attempts: 2}, idle: {source: desk}}")
 	w.accept202(t, "order")
-	w.tell(t, "ack", fmt.Sprintf(`{"ids": [%q]}`, w.pullOne(t).ID), `{"acked":1}`)
+	w.postAction(t, "ack", fmt.Sprintf(`{"ids": [%q]}`, w.pullOne(t).ID), `{"acked":1}`)
 	w.accept202(t, "order")
 	w.pullOne(t)
 	w.accept202(t, "order")
@@ -210,12 +210,12 @@ func TestPollsAreWoken(t *testing.T) {
 	if len(m) != 1 {
 		t.Fatalf("messages %+v, want one", m)
 	}
-	w.tell(t, "nack", fmt.Sprintf(`{"ids": [%q]}`, m[0].Receipt), `{"retried":0,"dead":1}`)
+	w.postAction(t, "nack", fmt.Sprintf(`{"ids": [%q]}`, m[0].Receipt), `{"retried":0,"dead":1}`)
 	for len(s.looks) > 0 {
 		<-s.looks
 	}
 	park()
-	w.tell(t, "retry", fmt.Sprintf(`{"id": %q}`, m[0].ID), `{"retried":1}`)
+	w.postAction(t, "retry", fmt.Sprintf(`{"id": %q}`, m[0].ID), `{"retried":1}`)
 	if again := await(t, got); len(again) != 1 || again[0].ID != m[0].ID || again[0].Attempt != 2 {
 		t.Errorf("after the retry %+v, want message %s at attempt 2", again, m[0].ID)
 	}
@@ -279,9 +279,9 @@ func TestDeadMessagesAreAlerted(t *testing.T) {
 		id := w.pullOne(t).ID
 		want[string(id)] = true
 		if action == "nack" {
-			w.tell(t, "nack", fmt.Sprintf(`{"ids": [%q]}`, id), `{"retried":0,"dead":1}`)
+			w.postAction(t, "nack", fmt.Sprintf(`{"ids": [%q]}`, id), `{"retried":0,"dead":1}`)
 		} else {
-			w.tell(t, "extend", fmt.Sprintf(`{"ids": [%q], "visibility_timeout": "1ms"}`, id), `{"extended":1}`)
+			w.postAction(t, "extend", fmt.Sprintf(`{"ids": [%q], "visibility_timeout": "1ms"}`, id), `{"extended":1}`)
 		}
 	}
 	for end := time.Now().Add(20 * time.Second); len(w.jobs(t, core.JobFilter{Status: core.Retryable})) == 0; time.Sleep(time.Millisecond) {
@@ -321,5 +321,5 @@ func TestRestartLeavesMessagesToTheirConsumers(t *testing.T) {
 	if err != nil || len(strays) != 0 {
 		t.Errorf("Strays = %v, %v, want none", strays, err)
 	}
-	w.tell(t, "ack", fmt.Sprintf(`{"ids": [%q]}`, m.Receipt), `{"acked":1}`)
+	w.postAction(t, "ack", fmt.Sprintf(`{"ids": [%q]}`, m.Receipt), `{"acked":1}`)
 }

@@ -13,6 +13,7 @@ import (
 func (g *Gateway) allPieces(c *config.Config) []web.Piece {
 	pieces := append(g.intakePieces(c), g.opsPieces(c)...)
 	pieces = append(pieces, g.apiPieces(c)...)
+	// The echo receiver is off unless the configuration asks for it: it accepts any body.
 	if c.Server.Echo {
 		pieces = append(pieces, web.Echo(g.echoed))
 	}
@@ -31,9 +32,12 @@ func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 	return []web.Piece{
 		web.Ops(web.OpsOptions{
-			Depth:         g.Store.Depth,
-			Writes:        g.vitals.check,
-			Doubtful:      g.vitals.doubtful,
+			// Depth shows that the database answers reads, and the vitals that it does the gateway's
+			// writes.
+			Depth:    g.Store.Depth,
+			Writes:   g.vitals.check,
+			Doubtful: g.vitals.doubtful,
+			// A check is asked for by many probes, but made once in a rest.
 			Every:         g.Rest,
 			Ignored:       g.shared.ignored.Load,
 			Database:      g.Database,
@@ -70,12 +74,14 @@ func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler 
 		Counts:      &g.shared.counts,
 	}
 	if g.Metrics != nil {
+		// Assigned only if there are metrics, since a method value of a nil Metrics would panic.
 		settings.Served, settings.Refused = g.Metrics.Served, g.Metrics.Refused
 	}
 	return web.Handler(settings, pieces...)
 }
 
 // maxEchoed is how many bytes of a body the echo receiver logs.
+// The echo receiver is for trying things out: 2 KiB show a payload and do not flood the terminal.
 const maxEchoed = 2 << 10
 
 // echoed logs a delivery that the gateway made to itself.

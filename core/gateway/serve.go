@@ -25,6 +25,8 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := web.NewServer(p.Handler(), p.Log.With(telemetry.Target, "http"))
+	// Work begins before the listener is served. Events of the time before the start are due
+	// already.
 	p.begin(ctx)
 	failed := make(chan error, 1)
 	go func() {
@@ -32,6 +34,8 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 		failed <- server.Serve(p.limit(listener))
 	}()
 
+	// The end, in order: deliveries get their drain time from now on, new connections are refused
+	// and requests finish, and then Serve waits for all work.
 	<-ctx.Done()
 	last, ended := p.end()
 	shutdown(server, last.drain)
@@ -44,12 +48,13 @@ func (p *Program) Serve(ctx context.Context, listener net.Listener) error {
 
 // limit bounds connections. The configured addresses of proxies may have any number of them.
 func (p *Program) limit(l net.Listener) net.Listener {
+	// The proxies are read at each connection, since a reload may change them.
 	return web.Limit(l, web.Crowd{
 		Most:  web.MaxConnections,
 		Each:  web.MaxConnectionsEach,
 		Proxy: func(a netip.Addr) bool { return p.now.Load().clients.Proxy(a) },
 		Closed: func(why core.ClosedFor, client netip.Addr) {
-			p.tell(core.ConnectionClosed{Why: why, ClientIP: client.String()})
+			p.report(core.ConnectionClosed{Why: why, ClientIP: client.String()})
 		},
 	})
 }
@@ -58,6 +63,8 @@ func (p *Program) limit(l net.Listener) net.Listener {
 func shutdown(server *http.Server, drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(drain, time.Second))
 	defer cancel()
+	// A request that is still open may be a slow client. The senders of events repeat what was cut
+	// off, since they got no reply.
 	if server.Shutdown(ctx) != nil {
 		server.Close()
 	}

@@ -53,6 +53,9 @@ type vitals struct {
 }
 
 // pulses are the results of each kind of work, in all gateways of a process.
+//
+// They outlive a reload: a gateway that was unhealthy must not look healthy for a moment because
+// its configuration changed.
 type pulses struct {
 	began                                  time.Time // the zero of the pulses' times
 	intake, deliveries, transitions, turns pulse
@@ -85,6 +88,7 @@ func (p *pulses) now() time.Duration { return time.Since(p.began) }
 
 // A pulse is the state of one kind of work. A success costs a reading of the clock and some
 // atomic operations.
+// So it costs little even at full load, where every commit passes through it.
 type pulse struct {
 	under   atomic.Int64 // calls under way
 	entered atomic.Int64 // start of the first call under way
@@ -100,6 +104,8 @@ type pulse struct {
 // begin records the start of a call.
 func (p *pulse) begin(now time.Duration) {
 	if p.under.Add(1) == 1 {
+		// Only the first of several calls sets the time: stuck asks for how long there was no
+		// success while calls were under way.
 		p.entered.Store(int64(now))
 	}
 }
@@ -108,6 +114,7 @@ func (p *pulse) begin(now time.Duration) {
 func (p *pulse) end(now time.Duration, err error, parts func() []string) {
 	p.under.Add(-1)
 	switch {
+	// The common case writes one number, and takes the lock only after a failure.
 	case err == nil:
 		p.good.Store(int64(now))
 		if p.doubt.Load() {
@@ -122,6 +129,7 @@ func (p *pulse) end(now time.Duration, err error, parts func() []string) {
 // large is refused for its size, and a canceled caller gets no answer.
 func isFailure(err error) bool {
 	var r *core.Refusal
+	// A refusal is an answer of the store, except Unavailable, which is its word for trouble.
 	return !errors.Is(err, context.Canceled) && (!errors.As(err, &r) || r.Kind == core.Unavailable)
 }
 
@@ -139,6 +147,7 @@ func (p *pulse) fail(now time.Duration, err error, parts []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed, p.err = now, err
+	// One bad event, job or run may be in all the batches that failed. Then it is one strike.
 	failedBefore := func(earlier []string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(earlier, part) })
 	}
@@ -161,6 +170,7 @@ func (p *pulse) doubtful(now time.Duration) bool { return p.doubt.Load() || p.st
 func (p *pulse) failing(now time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Too few failures, or too old ones: a rehearsal may decide.
 	if len(p.culprits) < strikes || now-p.failed > strikeTime {
 		return nil
 	}
@@ -171,6 +181,7 @@ func (p *pulse) failing(now time.Duration) error {
 func (p *pulse) proven(began, now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// A real failure during the rehearsal is newer evidence than its success.
 	if p.failed < began || p.err == nil {
 		p.doubt.Store(false)
 	}
@@ -179,6 +190,7 @@ func (p *pulse) proven(began, now time.Duration) {
 
 // check returns why work on the database fails; nil if it does not. While work succeeds it
 // sends no queries.
+// The first kind of work that fails decides, so /health makes at most one failing rehearsal.
 func (v *vitals) check(ctx context.Context) error {
 	for _, k := range v.kinds() {
 		if err := v.checkKind(ctx, k.pulse, k.work); err != nil {
@@ -188,6 +200,7 @@ func (v *vitals) check(ctx context.Context) error {
 	return nil
 }
 
+// A kind is a pulse with the work that stands for it in a rehearsal.
 type kind struct {
 	*pulse
 	work core.Work
@@ -204,13 +217,17 @@ func (v *vitals) kinds() []kind {
 // for intake, if no event was stored for too long.
 func (v *vitals) checkKind(ctx context.Context, p *pulse, w core.Work) error {
 	now := v.now()
+	// Only intake is rehearsed without a doubt: takes happen all the time, but a gateway may get no
+	// event for hours.
 	idle := p == &v.intake && now-time.Duration(p.good.Load()) > time.Duration(v.rests)*v.rest
+	// The usual way: no lock and no query.
 	if !idle && !p.doubtful(now) {
 		return nil
 	}
 	if err := p.failing(now); err != nil {
 		return err
 	}
+	// A rehearsal writes rows of its own, and deletes them in the same commit.
 	ctx, cancel := context.WithTimeout(ctx, rehearseTime)
 	defer cancel()
 	if err := v.Store.Rehearse(ctx, w); err != nil {
@@ -253,6 +270,7 @@ func namesOf[T any](parts []T, name func(T) string) []string {
 
 // nameOf returns the same name for an event that is sent again.
 func nameOf(a core.Arrival) string {
+	// The event's id does not serve: each time a sender repeats an event, intake makes a new id.
 	sum := sha256.Sum256(a.Event.Payload)
 	return a.Event.Source + " " + a.Event.Type + " " + string(sum[:])
 }

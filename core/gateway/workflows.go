@@ -15,6 +15,8 @@ import (
 // Runs returns the service of workflow runs for operators. The command line, which works
 // beside a running gateway, uses it too.
 func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
+	// The command line moves runs without calling anything: it needs neither a client nor facts. A
+	// running gateway finds the jobs that the change makes due at its next look.
 	mover := runner.New(runner.Deps{
 		Store:   store,
 		Clock:   clock,
@@ -46,8 +48,8 @@ func compiler(c *config.Config) func(core.Definition) (*workflow.Definition, err
 	}
 }
 
-// starts returns the configured workflows as consumers of the events that start them.
-func starts(c *config.Config) ([]intake.Consumer, error) {
+// workflowConsumers returns the configured workflows as consumers of the events that start them.
+func workflowConsumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, w := range c.SortedWorkflows() {
 		d, err := workflow.Compile(w)
@@ -55,12 +57,14 @@ func starts(c *config.Config) ([]intake.Consumer, error) {
 			return nil, fmt.Errorf("workflows.%s: %w", w.Name, err)
 		}
 		all = append(all, intake.Consumer{
-			Lane:        core.WorkflowLane(w.Name),
-			Source:      w.Source,
-			Events:      w.Events,
+			Lane:   core.WorkflowLane(w.Name),
+			Source: w.Source,
+			Events: w.Events,
+			// The step decides when its attempts are used up, not the job.
 			MaxAttempts: core.Unlimited,
 			Workflow: &intake.Workflow{
-				Name:       w.Name,
+				Name: w.Name,
+				// The definition is stored with the run, which follows it to its end.
 				Definition: c.Definition(w.Name),
 				Step:       d.First(),
 				StepType:   w.Steps[0].Type,
@@ -72,6 +76,7 @@ func starts(c *config.Config) ([]intake.Consumer, error) {
 	return all, nil
 }
 
+// newRunner makes the runner that the worker, callbacks and operators of this process share.
 func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(core.Run, core.Step, core.Event) *core.Arrival) (*runner.Runner, error) {
 	caller, err := g.client.Steps(reveal(c.Delivery.SigningSecret))
 	if err != nil {
@@ -91,17 +96,19 @@ func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(cor
 	}), nil
 }
 
-// stepping returns the worker's target for the lane of a workflow.
-func stepping(c *config.Config, lane core.Lane, steps worker.Steps) worker.Target {
+// workflowTarget returns the worker's target for the lane of a workflow.
+func workflowTarget(c *config.Config, lane core.Lane, steps worker.Steps) worker.Target {
+	// Steps bound their calls themselves. The lease is long enough for a call with the default
+	// timeout.
 	timeout := c.Delivery.Timeout.Duration
 	return worker.Target{Lane: lane, Steps: steps, Timeout: timeout, Hold: c.Worker.Lease(timeout)}
 }
 
-// steppings returns the configured workflows as targets of the worker.
-func steppings(c *config.Config, steps worker.Steps) []worker.Target {
+// workflowTargets returns the configured workflows as targets of the worker.
+func workflowTargets(c *config.Config, steps worker.Steps) []worker.Target {
 	var all []worker.Target
 	for _, w := range c.SortedWorkflows() {
-		all = append(all, stepping(c, core.WorkflowLane(w.Name), steps))
+		all = append(all, workflowTarget(c, core.WorkflowLane(w.Name), steps))
 	}
 	return all
 }
@@ -110,6 +117,6 @@ func steppings(c *config.Config, steps worker.Steps) []worker.Target {
 // definitions.
 func adopter(c *config.Config, steps worker.Steps) func(core.Lane) (worker.Target, bool) {
 	return func(l core.Lane) (worker.Target, bool) {
-		return stepping(c, l, steps), l.Workflow() != ""
+		return workflowTarget(c, l, steps), l.Workflow() != ""
 	}
 }

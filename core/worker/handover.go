@@ -30,9 +30,9 @@ func (w *Worker) handOver(jobs []core.Job) {
 }
 
 // cutAfter cuts off deliveries, or the storing of their outcomes, after a time that begins when
-// Deps.Hurry is closed. The caller calls ended when they are over.
+// Deps.Draining is closed. The caller calls ended when they are over.
 func (t *tick) cutAfter(d time.Duration) (ended func()) {
-	if t.Hurry == nil {
+	if t.Draining == nil {
 		// Nothing announces the end of the process, so the time begins now.
 		stop := time.AfterFunc(d, t.stopHard)
 		return func() { stop.Stop() }
@@ -40,7 +40,7 @@ func (t *tick) cutAfter(d time.Duration) (ended func()) {
 	done := make(chan struct{})
 	go func() {
 		select {
-		case <-t.Hurry:
+		case <-t.Draining:
 		case <-done:
 			return
 		}

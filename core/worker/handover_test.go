@@ -14,10 +14,10 @@ import (
 // senders.
 type relay struct {
 	*bench
-	next  *Worker
-	hurry chan struct{}
-	ended chan core.Report // of the first, then of the second
-	stop  [2]context.CancelFunc
+	next     *Worker
+	draining chan struct{}
+	ended    chan core.Report // of the first, then of the second
+	stop     [2]context.CancelFunc
 }
 
 // newRelay starts the first worker, whose deliveries last takes. The deliveries of the second
@@ -30,8 +30,8 @@ func newRelay(t *testing.T, slots int, takes time.Duration) *relay {
 }
 
 func relayOn(t *testing.T, b *bench, second Target) *relay {
-	r := &relay{bench: b, hurry: make(chan struct{}), ended: make(chan core.Report, 2)}
-	r.Hurry = r.hurry
+	r := &relay{bench: b, draining: make(chan struct{}), ended: make(chan core.Report, 2)}
+	r.Draining = r.draining
 	r.next = New(r.Deps, r.limits, []Target{second})
 	r.begin(t, 0, r.Worker)
 	return r
@@ -61,7 +61,7 @@ func (r *relay) pass(t *testing.T) {
 // end stops the second worker and returns the reports of both.
 func (r *relay) end() (first, second core.Report) {
 	first = <-r.ended
-	close(r.hurry)
+	close(r.draining)
 	r.stop[1]()
 	return first, <-r.ended
 }
@@ -125,8 +125,8 @@ func TestHandoverOfNextSteps(t *testing.T) {
 	})
 }
 
-// Once Hurry is closed, deliveries under way get the drain time and no more.
-func TestHandoverInAHurry(t *testing.T) {
+// Once Draining is closed, deliveries under way get the drain time and no more.
+func TestHandoverIsBoundedByTheDrainTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRelay(t, 1, 5*time.Minute)
 		r.add(lane, 1, 2)
@@ -135,11 +135,11 @@ func TestHandoverInAHurry(t *testing.T) {
 		r.pass(t)
 		time.Sleep(time.Minute)
 		began := time.Now()
-		close(r.hurry)
+		close(r.draining)
 		r.stop[1]()
 		reports := []core.Report{<-r.ended, <-r.ended}
 		if took := time.Since(began); took != 10*time.Second || slices.ContainsFunc(reports, func(r core.Report) bool { return r.Completed > 0 }) {
-			t.Errorf("ended %v after there was a hurry with %+v, want after the drain time of 10 s with nothing", took, reports)
+			t.Errorf("ended %v after draining began, with %+v, want after the drain time of 10 s with nothing", took, reports)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // settleGrace is how much longer than the deliveries the settler may take to store their
-// outcomes when a tick ends. It begins as Deps.Hurry says.
+// outcomes when a tick ends. It begins as Deps.Draining says.
 const settleGrace = 5 * time.Second
 
 // Tick delivers due jobs within the budget, and returns counts of the outcomes. After ctx

@@ -110,10 +110,10 @@ type Deps struct {
 	// Others are lanes that another worker takes from.
 	Others []core.Lane
 
-	// Hurry is closed when a tick whose context has ended has only Limits.Drain left. Until
+	// Draining is closed when a tick whose context has ended has only Limits.Drain left. Until
 	// then it goes on with the attempts that it has begun. Nil means that Limits.Drain begins
 	// when the context ends.
-	Hurry <-chan struct{}
+	Draining <-chan struct{}
 
 	// Queues are lanes of queues. Consumers take their messages. The worker ends messages
 	// whose last lease is over.
@@ -124,7 +124,7 @@ type Deps struct {
 type Limits struct {
 	Slots int           // deliveries at the same time, at least 1
 	Batch int           // jobs taken at once, at least 1
-	Drain time.Duration // how long deliveries may go on after the context of a tick has ended; see Deps.Hurry
+	Drain time.Duration // how long deliveries may go on after the context of a tick has ended; see Deps.Draining
 }
 
 // A Worker delivers the jobs of its targets. Between ticks it keeps only the number of
