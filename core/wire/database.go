@@ -31,6 +31,8 @@ func ProofOf(token string, at time.Time) string {
 	return unix + " " + hex.EncodeToString(proof(token, unix))
 }
 
+// proof returns the keyed hash of a time. The constant text separates this use of the token from
+// any other one.
 func proof(token, unix string) []byte {
 	h := hmac.New(sha256.New, []byte(token))
 	h.Write([]byte("gateway database " + unix))
@@ -49,9 +51,11 @@ func Proves(text string, tokens []string, now time.Time) bool {
 	if err != nil {
 		return false
 	}
+	// An open API proves nothing about its callers, but the proof still bounds the age of a request.
 	if len(tokens) == 0 {
 		tokens = []string{""}
 	}
+	// A token that is being replaced and the new one are both valid for a while.
 	for _, token := range tokens {
 		if hmac.Equal(given, proof(token, unix)) {
 			return true

@@ -15,7 +15,9 @@ import (
 )
 
 // The conversion back, for clients of a gateway: each Core returns the value of which a
-// record was made, as far as the record contains it.
+// record was made, as far as the record contains it. A command may talk to a gateway of another
+// version: a field that the gateway does not send is zero, and a field that the command does not
+// know is ignored.
 
 // Core returns the page of a listing.
 func (e Events) Core() core.Page[core.Event] {
@@ -63,6 +65,7 @@ func triesOf(jobs []Job) map[core.ID][]core.Attempt {
 	return attempts
 }
 
+// declinedOf returns the consumers that do not want an event; nil if there are none.
 func declinedOf(all []Declined) (declined []core.Declined) {
 	for _, d := range all {
 		declined = append(declined, core.Declined{Lane: LaneOf(d.Handler), Why: d.Reason})
@@ -88,6 +91,7 @@ func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 // headersFrom separates the content type from the headers. It undoes [Headers].
 func headersFrom(all map[string]string) (headers map[string]string, contentType string) {
 	headers = maps.Clone(all)
+	// The map is a copy: the record keeps its headers, and the event gets those without the type.
 	contentType = headers["content-type"]
 	delete(headers, "content-type")
 	return headers, contentType
@@ -100,6 +104,7 @@ func (j Jobs) Core() manage.JobPage {
 
 // Core returns the job. It has no ScheduledAt if it waits.
 func (j Job) Core() core.Job {
+	// The handler of a step's job is its lane and the step's path: see Consumer.
 	job := core.Job{
 		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Status: j.Status,
 		Attempt: j.Attempt, MaxAttempts: attemptsOf(j.MaxAttempts), Earlier: j.Earlier, RunID: j.RunID, Step: j.Step, Host: j.Host,
@@ -110,6 +115,7 @@ func (j Job) Core() core.Job {
 		job.ScheduledAt = at
 	case j.Status == core.Running && !j.LeaseEndsAt.IsZero():
 		job.ScheduledAt, job.DueAt = at, j.LeaseEndsAt.Time
+	// A waiting job is due then.
 	default: // an older server puts the end of the lease there
 		job.DueAt = at
 	}
@@ -177,6 +183,7 @@ func (r Run) Core() core.Run {
 func (r RunStory) Core() manage.Inspected {
 	run := r.Run.Core()
 	run.Output = orNone(r.Output)
+	// A page that names no valid place is the last one for the caller.
 	next, err := manage.ParsePlace(r.Next)
 	if err != nil {
 		next = manage.Place{} // from a server that is not a gateway
@@ -227,6 +234,7 @@ func (m Message) Core() (core.TakenJob, error) {
 	event := core.Event{ID: m.EventID, Type: m.EventType}
 	event.Headers, event.ContentType = headersFrom(m.Headers)
 	encoding := m.PayloadEncoding
+	// Messages do not say that a payload is text, since consumers go by the content type.
 	if encoding == "" && !saysJSON(event.ContentType) && bytes.HasPrefix(m.Payload, []byte(`"`)) {
 		encoding = PayloadText
 	}
@@ -239,6 +247,8 @@ func (m Message) Core() (core.TakenJob, error) {
 	}}, nil
 }
 
+// saysJSON reports whether a content type stands for JSON, also in a derived format such as
+// application/cloudevents+json.
 func saysJSON(contentType string) bool {
 	media, _, _ := mime.ParseMediaType(contentType) // of a malformed type the beginning
 	return media == "application/json" || strings.HasSuffix(media, "+json")
@@ -257,6 +267,7 @@ func (n News) Core() manage.News {
 
 // Core returns the numbers of a replay.
 func (r Replayed) Core() manage.Replayed {
+	// The client asks again with this span, from Next on, until nothing is left.
 	span := manage.Span{First: core.ID(r.First), Last: core.ID(r.Last)}
 	return manage.Replayed{Looked: r.Looked, Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}
 }

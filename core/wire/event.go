@@ -44,6 +44,8 @@ type Event struct {
 }
 
 // An EventHead has the fields before the payload.
+//
+// The order of the fields is part of the format: people read these records in a terminal.
 type EventHead struct {
 	ID        core.ID `json:"id"`
 	Source    string  `json:"source"`
@@ -79,12 +81,14 @@ const (
 // PayloadOf returns the payload of an event in JSON, and its PayloadEncoding.
 func PayloadOf(e core.Event) (payload json.RawMessage, encoding string) {
 	switch {
+	// Base64 is appended to the opening quote, so that the payload is copied once.
 	case e.Binary:
 		quoted := make([]byte, 1, base64.StdEncoding.EncodedLen(len(e.Payload))+2)
 		quoted[0] = '"'
 		return append(base64.StdEncoding.AppendEncode(quoted, e.Payload), '"'), PayloadBase64
 	case e.NoData():
 		return json.RawMessage("null"), PayloadNone
+	// The sender's own bytes: numbers keep their digits and objects the order of their keys.
 	case isJSON(e.Payload):
 		return e.Payload, ""
 	}
@@ -93,6 +97,7 @@ func PayloadOf(e core.Event) (payload json.RawMessage, encoding string) {
 
 // setPayload sets the payload of an event. It undoes PayloadOf.
 func setPayload(e *core.Event, payload json.RawMessage, encoding string) error {
+	// No encoding means JSON, which is kept as it is.
 	if encoding == "" {
 		e.Payload = payload
 		return nil
@@ -104,6 +109,7 @@ func setPayload(e *core.Event, payload json.RawMessage, encoding string) error {
 	if err := json.Unmarshal(payload, &text); err != nil {
 		return fmt.Errorf("payload: it is no string, as payload_encoding %s says: %w", encoding, err)
 	}
+	// From here on the payload is a JSON string, whose text is the payload in some encoding.
 	switch encoding {
 	case PayloadText:
 		e.Payload = []byte(text)
@@ -121,6 +127,7 @@ func setPayload(e *core.Event, payload json.RawMessage, encoding string) error {
 
 // EventOf returns the record of an event, with the attempts of its jobs if they were read.
 func EventOf(t manage.Told) Event {
+	// Attempts are read only on request, since they hold parts of replies.
 	jobs := List(t.Jobs, func(j core.Job) Job {
 		if t.Attempts == nil {
 			return WaitingOf(j, t.Waits[j.ID])
@@ -180,6 +187,7 @@ func Headers(e core.Event) map[string]string {
 func (e Event) Line() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
+	// <, > and & stay, so that a payload is as readable as it was sent.
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(e)
 	return b.Bytes(), err
@@ -187,6 +195,9 @@ func (e Event) Line() ([]byte, error) {
 
 // A Replayed counts the events that were looked at, the events that got jobs, and these
 // jobs.
+//
+// A request replays a bounded number of events. First and Last let the client continue with the
+// same selection, although new events arrive meanwhile.
 type Replayed struct {
 	Looked int  `json:"looked_at"`
 	Events int  `json:"events"`

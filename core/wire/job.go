@@ -68,6 +68,8 @@ func JobOf(j core.Job) Job {
 		RunID:       j.RunID,
 		Step:        j.Step,
 	}
+	// The end of the lease is when another worker may take the job, so it says how long an
+	// operator has to wait for a worker that vanished.
 	if j.Status == core.Running {
 		record.LeaseEndsAt = Time{j.DueAt}
 	}
@@ -84,6 +86,8 @@ func scheduled(j core.Job) time.Time {
 }
 
 // A Wait is the reason and the end of a job's wait.
+//
+// A script reads it to tell a job that waits for its backoff from one behind an open breaker.
 type Wait struct {
 	For   manage.Hindrance `json:"for"`
 	Until Time             `json:"until"`
@@ -92,6 +96,7 @@ type Wait struct {
 // WaitingOf returns the record of a job with its wait.
 func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
+	// A job that does not wait has no member for it, so scripts test for its presence.
 	if w != (manage.Wait{}) {
 		record.Waiting = &Wait{w.For, Time{w.Until}}
 	}
@@ -146,6 +151,7 @@ func AttemptOf(a core.Attempt) Attempt {
 		Response:   Text(a.Response),
 		CreatedAt:  Time{a.StartedAt},
 	}
+	// 0 is no status of HTTP: the attempt got no reply, or the handler is gRPC.
 	if a.StatusCode != 0 {
 		record.StatusCode = &a.StatusCode
 	}

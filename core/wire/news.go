@@ -18,6 +18,8 @@ type News struct {
 
 // A Cursor is the position of a tail. Its fields are the parameters of the next look,
 // except null ones.
+//
+// A client sends it back unchanged with its next look.
 type Cursor struct {
 	Event    core.ID `json:"event"`
 	Finished Time    `json:"finished"`
@@ -26,6 +28,7 @@ type Cursor struct {
 
 // NewsOf returns the record of a look's result.
 func NewsOf(n manage.News) News {
+	// The cursor names positions and no time of the client, so clocks need not agree.
 	cursor := Cursor{n.Next.Event, Time{n.Next.Finished}, Text(n.Next.Job)}
 	return News{List(n.Events, SummaryOf), List(n.Jobs, JobOf), cursor, n.More, n.Followed}
 }

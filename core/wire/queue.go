@@ -28,6 +28,7 @@ type Queue struct {
 
 // QueueOf returns the record of a queue.
 func QueueOf(q manage.Listed) Queue {
+	// Depth is what a consumer still has to do: it leaves the dead messages out.
 	record := Queue{
 		Name:       q.Name,
 		Source:     Text(q.Source),
@@ -37,6 +38,7 @@ func QueueOf(q manage.Listed) Queue {
 		Processing: q.Processing,
 		Dead:       q.Dead,
 	}
+	// The timeout of a removed queue is not known, so it is null.
 	if !q.Gone() {
 		record.VisibilityTimeout = Text(units.Duration{Duration: q.Visibility}.String())
 	}
@@ -86,6 +88,8 @@ type MessageTail struct {
 // MessageOf returns the record of a message.
 func MessageOf(m core.TakenJob) Message {
 	payload, encoding := PayloadOf(m.Event)
+	// A consumer decides by the content type, as it would for a request. "base64" alone must be
+	// named, since no content type says it.
 	if encoding == PayloadText {
 		encoding = ""
 	}

@@ -47,6 +47,9 @@ func RunOf(r core.Run) Run {
 }
 
 // A Redriven is a run that was redriven.
+//
+// Changed says that new runs of the workflow follow another definition than this one, so an
+// operator may want to choose between the two.
 type Redriven struct {
 	Run
 	Changed bool `json:"definition_changed"`
@@ -61,6 +64,8 @@ func (r Redriven) Core() manage.Redriven {
 }
 
 // A RunStory is a run with one page of its steps and history.
+//
+// A run may have thousands of steps and entries, so it is read in pages.
 type RunStory struct {
 	Run
 	Output  json.RawMessage `json:"output"`
@@ -72,6 +77,7 @@ type RunStory struct {
 
 // StoryOfRun returns the record of a run with its steps and history.
 func StoryOfRun(r manage.Inspected) RunStory {
+	// The place of the next page is opaque text: clients pass it on and do not read it.
 	return RunStory{RunOf(r.Run), orNull(r.Output), List(r.Steps, StepOf), List(r.History, EntryOf), !r.Next.Zero(), r.Next.String()}
 }
 

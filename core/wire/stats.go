@@ -51,8 +51,8 @@ type HandlerStats struct {
 }
 
 // handlerStats returns the record of a lane with a gate.
-func handlerStats(stands WorkflowStats, g core.Gate, at time.Time) HandlerStats {
-	record := HandlerStats{WorkflowStats: stands, Breaker: breaker(g, at)}
+func handlerStats(state WorkflowStats, g core.Gate, at time.Time) HandlerStats {
+	record := HandlerStats{WorkflowStats: state, Breaker: breaker(g, at)}
 	if g.Open() {
 		record.BreakerUntil = Time{g.OpenUntil}
 	}
@@ -86,6 +86,7 @@ type JobStats struct {
 func StatsOf(s manage.Stats) Stats {
 	stats := Stats{
 		At: Time{s.At}, Jobs: JobStats{Completed: s.Completed},
+		// Empty lists are [] and not null, so that a script can loop over them.
 		Handlers: []HandlerStats{}, Queues: []QueueStats{}, Workflows: []WorkflowStats{}, Alerts: []HandlerStats{},
 	}
 	for _, l := range s.Lanes {
@@ -94,26 +95,28 @@ func StatsOf(s manage.Stats) Stats {
 	return stats
 }
 
+// add adds the state of a lane to the list of its kind, and its jobs to the total.
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
-	stands := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
-	_, stands.Name, _ = strings.Cut(string(l.Lane), "/")
+	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
+	// A list has entries of one kind, so their names need no prefix.
+	_, state.Name, _ = strings.Cut(string(l.Lane), "/")
 	switch {
 	case l.Lane.Queue() != "":
-		s.Queues = append(s.Queues, QueueStats{stands, l.Pending, l.Processing})
+		s.Queues = append(s.Queues, QueueStats{state, l.Pending, l.Processing})
 	case l.Lane.Workflow() != "":
-		s.Workflows = append(s.Workflows, stands)
+		s.Workflows = append(s.Workflows, state)
 	case l.Lane.Alert():
-		record := handlerStats(stands, l.Gate, at)
+		record := handlerStats(state, l.Gate, at)
 		record.Host = l.Host
 		s.Alerts = append(s.Alerts, record)
 	default:
-		s.Handlers = append(s.Handlers, handlerStats(stands, l.Gate, at))
+		s.Handlers = append(s.Handlers, handlerStats(state, l.Gate, at))
 	}
-	s.Jobs.Available += stands.Available
-	s.Jobs.Scheduled += stands.Scheduled
-	s.Jobs.Running += stands.Running
-	s.Jobs.Retryable += stands.Retryable
-	s.Jobs.Dead += stands.Dead
+	s.Jobs.Available += state.Available
+	s.Jobs.Scheduled += state.Scheduled
+	s.Jobs.Running += state.Running
+	s.Jobs.Retryable += state.Retryable
+	s.Jobs.Dead += state.Dead
 }
 
 // age returns the seconds from since to at, in milliseconds precision.
@@ -125,6 +128,8 @@ func age(since, at time.Time) *float64 {
 	return &seconds
 }
 
+// breaker returns the state of a breaker. An open breaker is half-open once its time has passed:
+// the worker has yet to send the probe.
 func breaker(g core.Gate, at time.Time) string {
 	switch {
 	case !g.Open():

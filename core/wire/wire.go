@@ -56,6 +56,7 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("a time: %w", err)
 	}
+	// null decodes to "".
 	if s == "" {
 		t.Time = time.Time{}
 		return nil
@@ -83,10 +84,12 @@ func orNull(text []byte) json.RawMessage {
 	return Document(text)
 }
 
+// isJSON reports whether a text is JSON in UTF-8. json.Valid alone accepts other bytes in strings.
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
 // List maps a list. The result for an empty list is an empty list, not null.
 func List[T, R any](items []T, record func(T) R) []R {
+	// make, since encoding/json writes a nil slice as null.
 	out := make([]R, len(items))
 	for i, item := range items {
 		out[i] = record(item)
