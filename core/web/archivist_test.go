@@ -13,21 +13,21 @@ import (
 )
 
 // archivist knows three events, numbered 1 to 3: one of each sort of payload, the first
-// with a job of each kind and a run. What it is told, it remembers.
+// with a job of each kind and a run. It records the calls that it gets.
 type archivist struct {
-	store  *store // whose mood it shares
+	store  *store // whose state it shares
 	events int    // how many there are to export; 3 unless set
 	breaks bool   // exporting fails behind the last of them
 
 	payload []byte // of each event, instead of its own
 
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	calls []string
 }
 
 func (a *archivist) say(format string, args ...any) error {
 	a.mu.Lock()
-	a.said = append(a.said, fmt.Sprintf(format, args...))
+	a.calls = append(a.calls, fmt.Sprintf(format, args...))
 	a.mu.Unlock()
 	return a.store.moody(context.Background())
 }
@@ -88,7 +88,7 @@ func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.
 	return page, a.say("list %s", filterText(f))
 }
 
-func (a *archivist) told(id core.ID) (manage.Told, error) {
+func (a *archivist) full(id core.ID) (manage.Told, error) {
 	for i, e := range eventsStored() {
 		if a.payload != nil {
 			e.Payload = a.payload
@@ -104,18 +104,18 @@ func (a *archivist) told(id core.ID) (manage.Told, error) {
 }
 
 func (a *archivist) Inspect(_ context.Context, id core.ID) (manage.Told, error) {
-	told, err := a.told(id)
-	told.Waits = map[core.ID]manage.Wait{jobNumber(2): {For: manage.NotDue, Until: noon.Add(time.Minute)}}
-	return told, errors.Join(err, a.say("inspect %s", id))
+	full, err := a.full(id)
+	full.Waits = map[core.ID]manage.Wait{jobNumber(2): {For: manage.NotDue, Until: noon.Add(time.Minute)}}
+	return full, errors.Join(err, a.say("inspect %s", id))
 }
 
 func (a *archivist) Jobs(_ context.Context, id core.ID) ([]core.Job, error) {
-	told, err := a.told(id)
-	return told.Jobs, errors.Join(err, a.say("jobs %s", id))
+	full, err := a.full(id)
+	return full.Jobs, errors.Join(err, a.say("jobs %s", id))
 }
 
 func (a *archivist) ReplayOne(_ context.Context, id core.ID) (manage.Replayed, error) {
-	_, err := a.told(id)
+	_, err := a.full(id)
 	return manage.Replayed{Looked: 1, Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
 }
 
@@ -144,8 +144,8 @@ func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Se
 			many = min(many, n)
 		}
 		for i := range many {
-			told, _ := a.told(eventNumber(i%3 + 1))
-			if !yield(told, nil) {
+			full, _ := a.full(eventNumber(i%3 + 1))
+			if !yield(full, nil) {
 				_ = a.say("stopped at %d", i+1)
 				return
 			}
@@ -228,9 +228,9 @@ func (a *archivist) Look(_ context.Context, c manage.Cursor, follow []core.ID) (
 	if c.Event != "" {
 		news.Events, news.Jobs, news.More, news.Next.Job = eventsStored()[:2], jobsStored(), true, c.Job
 	}
-	said := fmt.Sprintf("look %q %s", c.Event, core.FormatTime(c.Finished))
+	calls := fmt.Sprintf("look %q %s", c.Event, core.FormatTime(c.Finished))
 	if c.Job != "" || follow != nil {
-		said += fmt.Sprintf(" %q %q", c.Job, follow)
+		calls += fmt.Sprintf(" %q %q", c.Job, follow)
 	}
-	return news, a.say("%s", said)
+	return news, a.say("%s", calls)
 }

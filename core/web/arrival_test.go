@@ -20,7 +20,7 @@ func half(path string, length int) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", path, length)
 }
 
-func whole(path string, length int) string {
+func wholeRequest(path string, length int) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, length) +
 		`{"x":"` + strings.Repeat("x", length-8) + `"}`
 }
@@ -40,7 +40,7 @@ func TestHalfBodiesTakeNoSlot(t *testing.T) {
 			}
 			for _, from := range []string{"192.0.2.1", "192.0.2.2"} {
 				c := s.call(from)
-				c.say(whole("/webhooks/plain", small))
+				c.say(wholeRequest("/webhooks/plain", small))
 				if got := c.answer(); got != "200" {
 					t.Errorf("beside 100 half bodies for %s, from %s: %s, want 200", path, from, got)
 				}
@@ -67,7 +67,7 @@ func TestHalfLargeBodiesTakeAShare(t *testing.T) {
 			}
 			for _, length := range []int{small, largeBody} {
 				c := s.call("192.0.2.2")
-				c.say(whole("/webhooks/plain", length))
+				c.say(wholeRequest("/webhooks/plain", length))
 				if got := c.answer(); got != "200" {
 					t.Errorf("%s: beside 50 half bodies, %d bytes of another client: %s, want 200", name, length, got)
 				}
@@ -106,7 +106,7 @@ func TestHalfLargeBodiesOfManyAddresses(t *testing.T) {
 			}
 			begun := time.Now()
 			victim := s.call(c.victim)
-			victim.say(whole("/webhooks/plain", c.length))
+			victim.say(wholeRequest("/webhooks/plain", c.length))
 			if got := victim.answer(); got != "200" || time.Since(begun) > time.Second {
 				t.Errorf("%s: %d bytes of another client beside 50 half bodies: %s after %v, want 200 at once", name, c.length, got, time.Since(begun))
 			}
@@ -152,7 +152,7 @@ func TestBurstOfLargeBodies(t *testing.T) {
 		var calls []*call
 		for range 32 {
 			c := s.call("192.0.2.1")
-			c.say(whole("/webhooks/plain", largeBody))
+			c.say(wholeRequest("/webhooks/plain", largeBody))
 			calls = append(calls, c)
 		}
 		for i, c := range calls {
@@ -174,7 +174,7 @@ func TestSlowLargeBody(t *testing.T) {
 			c, begun, sent := s.call("192.0.2.1"), time.Now(), make(chan struct{})
 			go func() {
 				defer close(sent)
-				text := whole("/webhooks/plain", length)
+				text := wholeRequest("/webhooks/plain", length)
 				for len(text) > 0 {
 					n := min(len(text), rate)
 					if _, err := c.Write([]byte(text[:n])); err != nil {
@@ -276,7 +276,7 @@ func TestHalfCallbacks(t *testing.T) {
 					s.call(from(i)).say(half("/callback/x", largeBody))
 				}
 				c, begun := s.call("192.0.2.2"), time.Now()
-				c.say(whole("/callback/x", small))
+				c.say(wholeRequest("/callback/x", small))
 				if got := c.answer(); got != "404" || time.Since(begun) > time.Second {
 					t.Errorf("max_inbound %s, a callback beside half ones of %s: %s after %v, want 404 at once", inbound, name, got, time.Since(begun))
 				}
@@ -295,7 +295,7 @@ func TestHalfLargeBodiesOfASmallGateway(t *testing.T) {
 				s.call("192.0.2.1").say(half("/webhooks/plain", largeBody))
 			}
 			c, begun := s.call("192.0.2.2"), time.Now()
-			c.say(whole("/webhooks/plain", largeBody))
+			c.say(wholeRequest("/webhooks/plain", largeBody))
 			if got := c.answer(); got != "200" || time.Since(begun) > time.Second {
 				t.Errorf("max_inbound %s: a large body of another client: %s after %v, want 200 at once", inbound, got, time.Since(begun))
 			}
@@ -330,7 +330,7 @@ func TestFullWaitingRoom(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		lone := enter("198.51.100.1")
+		single := enter("198.51.100.1")
 		synctest.Wait()
 		if n := len(reasons); n < 4*300-1024 || n > 4*300-1024+5 {
 			t.Errorf("%d requests were turned away at once, want those beyond 1024 and few more", n)
@@ -340,7 +340,7 @@ func TestFullWaitingRoom(t *testing.T) {
 			synctest.Wait()
 		}
 		select {
-		case got := <-lone:
+		case got := <-single:
 			if got != 200 {
 				t.Errorf("the only request of its client: %d, want 200", got)
 			}
@@ -425,13 +425,13 @@ func TestHalfBodiesFromBehindAProxy(t *testing.T) {
 		if got := post("198.51.100.1", half("/webhooks/plain", small)).answer(); got != "503" {
 			t.Errorf("the 257th half body of a client: %s, want 503", got)
 		}
-		if got := post("198.51.100.2", whole("/webhooks/plain", small)).answer(); got != "200" {
+		if got := post("198.51.100.2", wholeRequest("/webhooks/plain", small)).answer(); got != "200" {
 			t.Errorf("a body of another client: %s, want 200", got)
 		}
 	})
 }
 
-// Operators who do not read their replies leave slots for events.
+// The requests of operators that do not read their replies leave slots for events.
 func TestOperatorsTakeAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "max_inbound 8")

@@ -16,6 +16,7 @@ var errToken = core.Refuse(core.Unauthorized, "Invalid token")
 // reveals neither the text nor the length of a token.
 type bearer struct{ digests [][sha256.Size]byte }
 
+// newBearer returns the set of some tokens; nil if there are none.
 func newBearer(tokens []string) *bearer {
 	if len(tokens) == 0 {
 		return nil
@@ -46,10 +47,13 @@ func (b *bearer) only(serve route) route {
 	}
 }
 
+// opens reports whether the header field holds one valid token. Two fields are refused: a proxy
+// in front may have checked the other one.
 func (b *bearer) opens(authorization []string) bool {
 	if len(authorization) != 1 {
 		return false
 	}
+	// The scheme is compared without regard to case, as HTTP has it, and the token byte for byte.
 	scheme, token, _ := strings.Cut(authorization[0], " ")
 	digest, equal := sha256.Sum256([]byte(token)), 0
 	for _, known := range b.digests { // all of them, so that the time does not reveal the matching one

@@ -44,7 +44,7 @@ func benchHandler() http.Handler {
 
 var benchBody = `{"data":{"text":"` + strings.Repeat("x", 480) + `"},"type":"order.created"}`
 
-// discard is a response writer of a reply nobody reads.
+// discard is a response writer that drops the reply.
 type discard struct {
 	header http.Header
 	status int

@@ -30,14 +30,22 @@ const slowestBody = 32 << 10
 // body reads the body of a request: at most MaxBodySize bytes without a content encoding. A
 // signature covers the bytes as sent, and a few bytes of gzip may decode to a thousand
 // times as many. When it returns a body, the request has its slots. A route calls it once.
+//
+//	length known, up to 16 KiB:  small: read, then a slot of serving
+//	larger, or not known:        large: a slot of arriving, a slot of serving, then read
+//
+// So a slow client with a small body holds a connection only, and memory for large bodies is
+// bounded by the slots.
 func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if encoded(r.Header) {
 		return nil, errEncoding
 	}
+	// The length is refused before any byte is read, so the client may stop sending.
 	if r.ContentLength > d.MaxBodySize {
 		return nil, errTooLarge
 	}
 	rec := recordOf(w)
+	// Nothing has to arrive, so the request is served like any other from here on.
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, rec.enter(r.Context(), rec.budget.serving...)
 	}
@@ -56,6 +64,7 @@ func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
 		}
 		defer rec.leave(d.budgets.small)
 	}
+	// The length is at most 16 KiB, so it may be trusted for an allocation.
 	body := make([]byte, r.ContentLength)
 	if _, err := io.ReadFull(r.Body, body); err != nil {
 		return nil, unread(err)
@@ -65,6 +74,8 @@ func (d *Door) small(rec *record, r *http.Request) ([]byte, error) {
 
 // large reads a body that is large, or whose length is unknown.
 func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
+	// The slot of serving is taken before the body, not after it: a body that has arrived would
+	// otherwise wait in memory for a slot.
 	if err := rec.enter(r.Context(), rec.budget.arriving...); err != nil {
 		return nil, err
 	}
@@ -72,11 +83,13 @@ func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
 	if err := rec.enter(r.Context(), rec.budget.serving...); err != nil {
 		return nil, err
 	}
+	// Without a length the body ends where it ends, or where it becomes too large.
 	from, most := io.Reader(r.Body), r.ContentLength
 	if most < 0 {
 		from, most = http.MaxBytesReader(rec, r.Body, d.MaxBodySize), d.MaxBodySize
 	}
 	body, err := gather(from, int(most), newPacer(rec, r))
+	// The connection ended before the announced length.
 	if err == nil && int64(len(body)) < r.ContentLength {
 		err = io.ErrUnexpectedEOF
 	}
@@ -91,6 +104,8 @@ func (d *Door) large(rec *record, r *http.Request) ([]byte, error) {
 func gather(from io.Reader, most int, pace *pacer) ([]byte, error) {
 	body := make([]byte, 0, min(most, smallBody))
 	for {
+		// Growing by four keeps the copies below a third of the bytes, and memory below four times
+		// the bytes that have arrived.
 		if pace.arrived(len(body)); len(body) == cap(body) {
 			if len(body) == most {
 				return body, end(from)
@@ -132,12 +147,16 @@ func unread(err error) error {
 
 // A pacer extends the deadlines of a request as its body arrives. So a slow client can
 // finish, and a client that has stopped is cut off. Without a server there are no deadlines.
+//
+// A fixed deadline would either cut off large bodies on slow lines, or let a client hold its slot
+// for as long as the largest body may take.
 type pacer struct {
 	control *http.ResponseController
 	server  *http.Server
 	begun   time.Time
 }
 
+// newPacer returns the pacer of a request. Its time begins now.
 func newPacer(rec *record, r *http.Request) *pacer {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	return &pacer{http.NewResponseController(rec), server, time.Now()}
@@ -167,6 +186,7 @@ func (d *Door) optional(w http.ResponseWriter, r *http.Request, known ...string)
 	return fieldsOf(body, known...)
 }
 
+// encoded reports whether a body has a content encoding other than none.
 func encoded(h http.Header) bool {
 	for _, e := range h["Content-Encoding"] {
 		if e != "" && !strings.EqualFold(e, "identity") {

@@ -26,15 +26,18 @@ func Breakers(o BreakersOptions) Piece {
 	}
 }
 
+// breakerRoutes serve the operators of circuit breakers.
 type breakerRoutes struct {
 	*Door
 	options BreakersOptions
 }
 
+// reset closes the breaker of a handler. It succeeds also if the breaker was closed already.
 func (b *breakerRoutes) reset(w http.ResponseWriter, r *http.Request) error {
 	if _, err := b.optional(w, r); err != nil {
 		return err
 	}
+	// The name goes to the service as it is: only the service knows the configured handlers.
 	was, err := b.options.Reset(r.Context(), segment(r, "name"))
 	if err != nil {
 		return err

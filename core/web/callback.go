@@ -27,16 +27,20 @@ type CallbackOptions struct {
 // an unknown route.
 func Callback(o CallbackOptions) Piece {
 	return func(r chi.Router, d *Door) {
+		// Callbacks have slots of their own, so that callers with guessed tokens keep no event out.
 		c := &callbackRoute{d, o}
 		r.Post(callbackPath+"{token}", d.receiving(&d.budgets.callbacks, c.resume))
 	}
 }
 
+// callbackRoute serves callbacks. It has slots of its own: see budgets.
 type callbackRoute struct {
 	*Door
 	CallbackOptions
 }
 
+// resume passes the token and the body on. The body is read before the token is looked up, so the
+// time of a refusal is the same for every token.
 func (c *callbackRoute) resume(w http.ResponseWriter, r *http.Request) error {
 	body, err := c.body(w, r)
 	if err != nil {
@@ -55,6 +59,7 @@ func (c *callbackRoute) resume(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// A calledBody answers a callback that was received, now or before.
 type calledBody struct {
 	Status  string `json:"status"`
 	Message string `json:"message"`

@@ -29,15 +29,15 @@ func TestWhatACallbackTells(t *testing.T) {
 		hangUp()
 		r := httptest.NewRequestWithContext(ctx, "POST", tt.path, strings.NewReader(tt.body))
 		w.handler().ServeHTTP(httptest.NewRecorder(), r)
-		if got := strings.Join(w.clerk.said, "; "); got != tt.want {
+		if got := strings.Join(w.clerk.calls, "; "); got != tt.want {
 			t.Errorf("POST %s: reported %s, want %s", tt.path, got, tt.want)
 		}
 	}
 }
 
-// Whatever the token looks like, one that is not good is asked for once, and answered
-// as every other is.
-func TestTokensThatAreNotGoodLookTheSame(t *testing.T) {
+// Each invalid token, in any form, causes one look-up and gets the same reply. So a reply does not
+// help to guess a token.
+func TestInvalidTokensLookTheSame(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
 	tokens := []string{
@@ -53,8 +53,8 @@ func TestTokensThatAreNotGoodLookTheSame(t *testing.T) {
 		if got.Code != 404 || got.Body.String() != `{"error":"not found"}` || cmp.Diff(want, got.Header()) != "" {
 			t.Errorf("token %.60s: %d %s\n%v, want 404, not found\n%v", token, got.Code, got.Body, got.Header(), want)
 		}
-		if len(w.clerk.said) != i+1 {
-			t.Errorf("token %.60s: asked for %d times, want once", token, len(w.clerk.said)-i)
+		if len(w.clerk.calls) != i+1 {
+			t.Errorf("token %.60s: asked for %d times, want once", token, len(w.clerk.calls)-i)
 		}
 	}
 	if log := w.log.String(); log != "" {
@@ -62,10 +62,10 @@ func TestTokensThatAreNotGoodLookTheSame(t *testing.T) {
 	}
 }
 
-// The token is a credential in a path: no line says it, whatever goes wrong.
+// The token is a credential in a path: no log line contains it, also after an error.
 func TestTokensAreNotLogged(t *testing.T) {
-	for _, mood := range []string{"works", "unavailable", "broken", "panics"} {
-		w := newWorld(t, "store "+mood)
+	for _, state := range []string{"works", "unavailable", "broken", "panics"} {
+		w := newWorld(t, "store "+state)
 		h := w.handler()
 		for _, token := range []string{"g00d", "s3cret"} {
 			for _, method := range []string{"POST", "GET", "OPTIONS"} {
@@ -74,12 +74,12 @@ func TestTokensAreNotLogged(t *testing.T) {
 			ask(h, "POST", "/callback/"+token+"/", "")
 		}
 		log := w.log.String()
-		if lines := strings.Count(log, "route=/callback/{token}"); (lines == 2) != (mood != "works") {
-			t.Errorf("store %s: %d lines, want one for each request that could not be served:\n%s", mood, lines, log)
+		if lines := strings.Count(log, "route=/callback/{token}"); (lines == 2) != (state != "works") {
+			t.Errorf("store %s: %d lines, want one for each request that could not be served:\n%s", state, lines, log)
 		}
 		for _, secret := range []string{"g00d", "s3cret", "p4yload"} {
 			if strings.Contains(log, secret) {
-				t.Errorf("store %s: the log says %q:\n%s", mood, secret, log)
+				t.Errorf("store %s: the log says %q:\n%s", state, secret, log)
 			}
 		}
 	}

@@ -14,17 +14,17 @@ import (
 )
 
 // clerk knows one run of each status, numbered 1 to 4 in the order of a run's life, and
-// two tokens, "g00d" and "odd/token". What it is told, it remembers.
+// two tokens, "g00d" and "odd/token". It records the calls that it gets.
 type clerk struct {
-	store *store // whose mood it shares
+	store *store // whose state it shares
 
-	mu   sync.Mutex
-	said []string
+	mu    sync.Mutex
+	calls []string
 }
 
 func (c *clerk) say(format string, args ...any) error {
 	c.mu.Lock()
-	c.said = append(c.said, fmt.Sprintf(format, args...))
+	c.calls = append(c.calls, fmt.Sprintf(format, args...))
 	c.mu.Unlock()
 	return c.store.moody(context.Background())
 }

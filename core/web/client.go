@@ -26,10 +26,13 @@ type Clients struct {
 // choice. X-Real-IP is read only without X-Forwarded-For. An entry that is not an address
 // means that the configuration does not match the proxies; then the client is the peer.
 func (c Clients) Address(r *http.Request) netip.Addr {
+	// A request that did not come from a proxy may have any header, so its headers do not count.
 	peer := peerAddress(r.RemoteAddr)
 	if !c.Proxy(peer) {
 		return peer
 	}
+	// X-Forwarded-For counts alone if it is there: a proxy that sets one of the two headers may pass
+	// the other one on as the client sent it.
 	claimed := netip.Addr{}
 	if lines := r.Header["X-Forwarded-For"]; len(lines) > 0 {
 		claimed = c.rightmost(lines)
@@ -70,6 +73,8 @@ func (c Clients) rightmost(lines []string) (found netip.Addr) {
 	return found
 }
 
+// isProxy reports whether an address is in one of the configured networks. Without networks no
+// entry of a header is a proxy, and the last one is the client.
 func (c Clients) isProxy(a netip.Addr) bool {
 	return slices.ContainsFunc(c.Proxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -51,6 +51,8 @@ func Limit(l net.Listener, c Crowd) net.Listener {
 	}
 }
 
+// A limited listener counts its connections. Its mutex guards all seats, hosts and connections,
+// and is never held while a connection is read, written or closed.
 type limited struct {
 	net.Listener
 	Crowd
@@ -80,6 +82,8 @@ var errCrowd = errors.New("too many connections")
 // Accept returns the next connection within the bounds.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
+		// A refused connection is closed at once and costs a turn of this loop. It gets no reply,
+		// since a reply would have to wait for its reader.
 		accepted, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
@@ -87,6 +91,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		peer := peerAddress(accepted.RemoteAddr().String())
 		c := &conn{Conn: accepted, client: core.ClientOf(peer), of: l}
 		closed, err := l.admit(c, l.speaksForMany(peer))
+		// Connections are closed outside of the lock, since closing may block.
 		if closed != nil {
 			l.end(closed, core.ClosedIdle)
 		}
@@ -118,6 +123,7 @@ func (l *limited) admit(c *conn, many bool) (closed *conn, err error) {
 	if closed, ok := l.ordinary.admit(c, many); ok {
 		return closed, nil
 	}
+	// No ordinary seat is free, and no idle connection can give one up.
 	if closed, ok := l.probes.admit(c, many); ok {
 		return closed, nil
 	}
@@ -129,10 +135,12 @@ func (l *limited) admit(c *conn, many bool) (closed *conn, err error) {
 func (s *seats) admit(c *conn, many bool) (closed *conn, ok bool) {
 	h := s.hosts[c.client]
 	switch {
+	// The client is at its own bound, so it loses a connection of its own.
 	case h != nil && h.open >= s.each && !many:
 		if closed = h.dismiss(); closed == nil {
 			return nil, false
 		}
+	// All seats are taken. The client with the most connections gives one up.
 	case s.open >= s.most:
 		if closed = s.largest().dismiss(); closed == nil {
 			return nil, false
@@ -152,6 +160,7 @@ func (s *seats) seat(c *conn) {
 	c.seats, c.host = s, h
 	h.open++
 	s.open++
+	// A new connection is idle until its first request. Many clients open some in advance.
 	c.wait()
 }
 
@@ -196,6 +205,10 @@ func (c *conn) drop() {
 }
 
 // A conn is a connection of a [limited] listener, whose mutex guards the last fields.
+//
+// Its life: admitted and idle, busy with each request (note), idle again, and dropped when it is
+// closed or gives up its seat. Only an idle one is ever taken from a client, so no request is cut
+// off for another client.
 type conn struct {
 	net.Conn
 	client netip.Addr
@@ -240,6 +253,7 @@ func note(nc net.Conn, state http.ConnState) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	switch {
+	// net/http reports changes also after the listener has given the seat away.
 	case c.host == nil: // it is being closed
 	case state == http.StateActive:
 		c.work()

@@ -14,14 +14,14 @@ import (
 )
 
 // counter is two queues: work, which is open, and locked, whose key is "k3y" and which
-// is empty. It knows the messages whose ids begin with "known", and of those the ones
-// that have "spent" in them are dead after a nack. What it is told, it remembers.
+// is empty. It knows the messages whose ids begin with "known". A known message with "spent" in
+// its id is dead after a nack. It records the calls that it gets.
 type counter struct {
-	store *store                      // whose mood it shares
+	store *store                      // whose state it shares
 	wait  func(context.Context) error // if set, before messages are there
 
 	mu     sync.Mutex
-	said   []string
+	calls  []string
 	buried []core.ID
 
 	payload []byte // of each of many messages, instead of messages of all sorts
@@ -50,7 +50,7 @@ func messages() []core.TakenJob {
 
 func (c *counter) say(format string, args ...any) error {
 	c.mu.Lock()
-	c.said = append(c.said, fmt.Sprintf(format, args...))
+	c.calls = append(c.calls, fmt.Sprintf(format, args...))
 	c.mu.Unlock()
 	return c.store.moody(context.Background())
 }

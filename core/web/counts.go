@@ -69,6 +69,14 @@ type budget struct {
 // have a bound within max_inbound: the other slots are always left for events. A share is
 // at least one slot. Large bodies have at least two, and callbacks four, so that one client
 // cannot have them all.
+//
+// With max_inbound 100 the slots of all clients, and of one client, are:
+//
+//	events, serving            100        100
+//	large bodies, arriving      50         25
+//	operators, serving          25         12
+//	callbacks, serving          50         25
+//	their large bodies          25          6
 type budgets struct {
 	intake    budget // events, acks and the like
 	operators budget // the management API
@@ -77,6 +85,8 @@ type budgets struct {
 }
 
 func newBudgets(c *Counts, maxInbound int) budgets {
+	// part returns a pool with shares of max_inbound: 1/most of it for all clients, at least least
+	// slots, and 1/each of it for one client, at least one slot.
 	part := func(s *slots, least, most, each int, patience time.Duration) pool {
 		return pool{s, bound{most: max(least, maxInbound/most), each: max(1, maxInbound/each), patience: patience}}
 	}

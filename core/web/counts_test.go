@@ -17,8 +17,8 @@ func (w *world) successor(setting string) http.Handler {
 	return w.handler()
 }
 
-// Requests that one handler still serves take slots of the one that took its place,
-// however many that has.
+// Requests that an old handler still serves take slots of the new one, even if the new one has
+// fewer slots.
 func TestSlotsOutliveTheirHandler(t *testing.T) {
 	w := newWorld(t, "max_inbound 3")
 	w.settings.Counts = &web.Counts{}

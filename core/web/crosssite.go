@@ -18,6 +18,8 @@ var elsewhere http.CrossOriginProtection
 // changes something. The browser may be inside of this network or on this machine.
 // Callbacks pass without this check: their token is their only proof, and no page knows it.
 func crossSite(r *http.Request) bool {
+	// The protection of net/http lets every GET pass. This one changes the queue, so it is checked
+	// by the header that all current browsers send.
 	if takesMessages(r) {
 		site := r.Header.Get("Sec-Fetch-Site")
 		return site != "" && site != "same-origin" && site != "none"

@@ -42,8 +42,8 @@ func TestCrossSite(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			newWorld(t).handler().ServeHTTP(w, r)
-			said := strings.Contains(w.Body.String(), "for a page of another origin")
-			if (w.Code == 403) != c.refused || said != c.refused {
+			explained := strings.Contains(w.Body.String(), "for a page of another origin")
+			if (w.Code == 403) != c.refused || explained != c.refused {
 				t.Errorf("%s %s = %d %s, refused should be %v", c.method, c.path, w.Code, w.Body, c.refused)
 			}
 		})

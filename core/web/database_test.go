@@ -10,21 +10,21 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// Only a request that proves to have a token of the API is told which database it is.
-func TestHealthTellsTheDatabase(t *testing.T) {
+// Only a request with a proof of the API's token gets the name of the database.
+func TestHealthNamesTheDatabase(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	const plain, told = `{"status":"ok","queue_depth":3}`, `{"status":"ok","queue_depth":3,"database":{"name":"postgres db/gateway","id":"x"}}`
+	const plain, named = `{"status":"ok","queue_depth":3}`, `{"status":"ok","queue_depth":3,"database":{"name":"postgres db/gateway","id":"x"}}`
 	for _, tt := range []struct {
 		tokens []string
 		proof  string
 		want   string
 	}{
 		{[]string{"t0ken"}, "", plain},
-		{[]string{"t0ken"}, wire.ProofOf("t0ken", now), told},
+		{[]string{"t0ken"}, wire.ProofOf("t0ken", now), named},
 		{[]string{"t0ken"}, wire.ProofOf("", now), plain},
 		{[]string{"t0ken"}, wire.ProofOf("t0ken", now.Add(-time.Hour)), plain},
 		{nil, "", plain},
-		{nil, wire.ProofOf("", now), told},
+		{nil, wire.ProofOf("", now), named},
 	} {
 		h := web.Handler(web.Settings{MaxBodySize: 9, MaxInbound: 1}, web.Ops(web.OpsOptions{
 			Depth:    func(context.Context) (int, error) { return 3, nil },

@@ -44,11 +44,13 @@ func Events(o EventsOptions) Piece {
 	}
 }
 
+// eventRoutes serve the operators of events.
 type eventRoutes struct {
 	*Door
 	manager EventManager
 }
 
+// list answers with a page of events, the newest first.
 func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "source", "event_type", "since", "until", "limit", "after")
 	if err != nil {
@@ -78,6 +80,8 @@ type selectors interface {
 	time(name string) (time.Time, error)
 }
 
+// eventFilter returns the selection of events that a listing, a replay and an export have in
+// common.
 func eventFilter(s selectors) (f core.EventFilter, err error) {
 	if f.Source, err = s.name("source", "the name of one"); err != nil {
 		return f, err
@@ -107,16 +111,18 @@ func timesOf(s interface {
 
 var errBackwards = core.Refuse(core.Invalid, "since must be before until")
 
+// inspect answers with one event in full. The payload is sent as the gateway received it, byte
+// for byte.
 func (e *eventRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	id, err := eventID(r)
 	if err != nil {
 		return err
 	}
-	told, err := e.manager.Inspect(r.Context(), id)
+	event, err := e.manager.Inspect(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	record := wire.EventOf(told)
+	record := wire.EventOf(event)
 	writePieces(w, [][]byte{unclosed(record.EventHead), []byte(`,"payload":`), record.Payload, rest(record.EventTail)})
 	return nil
 }
@@ -130,6 +136,7 @@ func eventID(r *http.Request) (core.ID, error) {
 	return id, nil
 }
 
+// jobs answers with the jobs of one event.
 func (e *eventRoutes) jobs(w http.ResponseWriter, r *http.Request) error {
 	id, err := eventID(r)
 	if err != nil {
@@ -143,6 +150,7 @@ func (e *eventRoutes) jobs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// replayOne makes new jobs for one event.
 func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
 	id, err := eventID(r)
 	if err != nil {
@@ -180,6 +188,7 @@ func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// A replay reads and writes up to MaxReplay events. It ends early if the client disconnects.
 	unhurried(w)
 	replayed, err := e.manager.Replay(r.Context(), filter, span, dry)
 	if err != nil {
@@ -189,6 +198,7 @@ func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// spanOf returns the span that continues an earlier replay; zero fields begin one.
 func spanOf(body fields) (s manage.Span, err error) {
 	if s.First, err = body.id("first"); err != nil {
 		return s, err

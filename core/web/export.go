@@ -32,14 +32,17 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Up to 64 KiB of lines are collected before the head of the reply is sent, so an early error is
+	// an ordinary reply.
 	out := &lines{w: w}
 	if p, ok := w.(*reply); ok {
+		// A client may process the lines while it reads them, so it gets a minute for each chunk.
 		p.patience = exportTime
 		boundBuffer(r.Context())
 	}
-	for told, err := range e.manager.Export(r.Context(), filter, n) {
+	for event, err := range e.manager.Export(r.Context(), filter, n) {
 		if err == nil {
-			err = out.add(told)
+			err = out.add(event)
 		}
 		if err != nil {
 			return e.breakOff(r, out, err)
@@ -57,6 +60,8 @@ func (e *eventRoutes) breakOff(r *http.Request, out *lines, err error) error {
 	if r.Context().Err() == nil {
 		e.logFailure(r, err)
 	}
+	// A chunked reply that ends without its last chunk is an error for every client. A normal end
+	// would pass off a part of the events as all.
 	panic(http.ErrAbortHandler)
 }
 
@@ -67,8 +72,9 @@ type lines struct {
 	text  []byte
 }
 
-func (l *lines) add(told manage.Told) error {
-	line, err := wire.EventOf(told).Line()
+// add adds an event, and sends the lines once they are worth a write.
+func (l *lines) add(event manage.Told) error {
+	line, err := wire.EventOf(event).Line()
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ var (
 )
 
 // A query is the parameters of a URL.
+//
+// Its methods and those of [fields] have the same names, results and refusals, so that a selector
+// means the same in a query and in a body.
 type query url.Values
 
 // queryOf reads a query that has only the known parameters.
@@ -35,6 +38,7 @@ func queryOf(r *http.Request, known ...string) (query, error) {
 	if err != nil {
 		return nil, errQuery
 	}
+	// Sorted, so that a request with several faults always gets the same reply.
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, name) {
 			return nil, unknown("parameter", name, "known here", known)
@@ -155,6 +159,8 @@ type fields map[string]json.RawMessage
 
 // fieldsOf reads a JSON object that has only the known fields.
 func fieldsOf(body []byte, known ...string) (fields, error) {
+	// The decoder reads field by field: json.Unmarshal would accept a repeated field and keep the
+	// last value.
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errObject
@@ -169,6 +175,7 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 		if err := d.Decode(&value); err != nil {
 			return nil, errObject
 		}
+		// The faults of a field are reported in the order of the body.
 		name := key.(string) // a key is always a string
 		switch _, twice := f[name]; {
 		case !slices.Contains(known, name):
@@ -181,6 +188,7 @@ func fieldsOf(body []byte, known ...string) (fields, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, errObject
 	}
+	// Nothing may follow the object.
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errObject
 	}
@@ -197,6 +205,7 @@ func unknown(what, name, words string, known []string) error {
 
 // texts returns a field that is a list of at most most strings.
 func (f fields) texts(name string, most int) ([]string, error) {
+	// Decoding into pointers tells null from an empty string.
 	var list []*string // null is no string
 	err := json.Unmarshal(f[name], &list)
 	if err != nil || list == nil || len(list) > most || slices.Contains(list, nil) {
@@ -217,6 +226,7 @@ func (f fields) duration(name string, s span) (time.Duration, error) {
 		return 0, nil
 	}
 	text := string(raw)
+	// Both 30 and "30s" are durations, as in the configuration.
 	if raw[0] == '"' {
 		_ = json.Unmarshal(raw, &text) // it was decoded before
 	}
@@ -293,6 +303,7 @@ func named(text string) bool {
 	return text != "" && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
+// parseTime and parseID name the parameter in the refusal.
 func parseTime(name, text string) (time.Time, error) {
 	t, err := core.ParseTime(text)
 	if err != nil {
@@ -310,6 +321,8 @@ func parseID(name, text string) (core.ID, error) {
 }
 
 // A span is a range of allowed durations, with its description in words.
+//
+// The words are part of the refusal, so that the caller learns the range and an example at once.
 type span struct {
 	low, high time.Duration
 	words     string
@@ -327,6 +340,7 @@ func (s span) parse(name, text, shown string) (time.Duration, error) {
 // quote returns a caller's text for a message, cut if it is long.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
+// clip returns at most 40 bytes of a caller's text: a reply must not repeat a large request.
 func clip(s string) string {
 	const most = 40
 	if len(s) <= most {

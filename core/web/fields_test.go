@@ -2,7 +2,7 @@ package web
 
 import "testing"
 
-// What a database may refuse to be asked for is refused before.
+// Names that some databases reject in queries are refused before any query is sent.
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]bool{
 		"shop": true, "order created": true, "größe": true, "\ufffd": true,

@@ -32,6 +32,7 @@ func (i *intakeRoutes) handshakeOf(k intake.Kind) route {
 // shortHandshake serves a path with one name after /events: a source of several events in
 // one request, or the type of an event of the default source.
 func (i *intakeRoutes) shortHandshake(w http.ResponseWriter, r *http.Request) error {
+	// The name is tried as a source first: only sources refuse handshakes of their own.
 	err := i.handshake(intake.Event, segment(r, "event_type"), w, r)
 	if core.IsKind(err, core.NotFound) {
 		return i.handshake(intake.Event, core.DefaultSource, w, r)
@@ -42,10 +43,12 @@ func (i *intakeRoutes) shortHandshake(w http.ResponseWriter, r *http.Request) er
 // handshake answers with the name and the rate that the sender may use. Any other OPTIONS
 // request gets the same reply as a method that no route has.
 func (i *intakeRoutes) handshake(k intake.Kind, source string, w http.ResponseWriter, r *http.Request) error {
+	// A request without an origin is no handshake, but an ordinary OPTIONS.
 	origins := r.Header[requestOrigin]
 	if len(origins) == 0 {
 		return i.noHandshake(w)
 	}
+	// Several header fields count as one list, as HTTP has it.
 	allowed, err := i.receiver.Handshake(k, source, strings.Join(origins, ","), recordOf(w).client)
 	if errors.Is(err, intake.ErrNoHandshake) {
 		return i.noHandshake(w)
@@ -58,6 +61,8 @@ func (i *intakeRoutes) handshake(k intake.Kind, source string, w http.ResponseWr
 		why.Cause = intake.ErrMalformed
 		return why
 	}
+	// The rate is per minute. The limit of a client address is the only one that a sender can
+	// meet by itself.
 	rate := "*"
 	if i.IPRateLimit > 0 {
 		rate = strconv.Itoa(i.IPRateLimit * 60)
@@ -74,6 +79,7 @@ func positive(text string) bool {
 	return n > 0 && (err == nil || errors.Is(err, strconv.ErrRange))
 }
 
+// noHandshake answers as if the route had no OPTIONS.
 func (i *intakeRoutes) noHandshake(w http.ResponseWriter) error {
 	w.Header()["Allow"] = []string{http.MethodPost}
 	return errNoMethod

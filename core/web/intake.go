@@ -52,6 +52,7 @@ func Intake(o IntakeOptions) Piece {
 	}
 }
 
+// intakeRoutes serve the senders of events.
 type intakeRoutes struct {
 	*Door
 	receiver Receiver
@@ -59,6 +60,7 @@ type intakeRoutes struct {
 	token    *bearer
 }
 
+// webhook and topic serve senders whose requests carry a signature in place of a token.
 func (i *intakeRoutes) webhook(w http.ResponseWriter, r *http.Request) error {
 	return i.from(intake.Webhook, w, r)
 }
@@ -77,6 +79,7 @@ func (i *intakeRoutes) from(k intake.Kind, w http.ResponseWriter, r *http.Reques
 	return nil
 }
 
+// event serves a sender that names the source and the type in the path.
 func (i *intakeRoutes) event(w http.ResponseWriter, r *http.Request) error {
 	return i.eventFrom(segment(r, "source"), w, r)
 }
@@ -90,6 +93,8 @@ func (i *intakeRoutes) shortEvent(w http.ResponseWriter, r *http.Request) error 
 	return i.eventFrom(core.DefaultSource, w, r)
 }
 
+// eventFrom accepts one event of a source. The token is checked before the body is read, and a
+// wrong one counts as a refusal of the source.
 func (i *intakeRoutes) eventFrom(source string, w http.ResponseWriter, r *http.Request) error {
 	if err := i.token.check(w, r); err != nil {
 		i.receiver.Refused(source, err)
@@ -115,6 +120,7 @@ func (i *intakeRoutes) batch(source string, w http.ResponseWriter, r *http.Reque
 	if err != nil {
 		return err
 	}
+	// As for a single event: all events of a complete request are stored.
 	receipts, err := i.receiver.ReceiveAll(context.WithoutCancel(r.Context()), in)
 	if err != nil {
 		return err
@@ -130,11 +136,15 @@ func (i *intakeRoutes) batch(source string, w http.ResponseWriter, r *http.Reque
 // read fills in the request. It does not read the body if the source would refuse the
 // request.
 func (i *intakeRoutes) read(w http.ResponseWriter, r *http.Request, in intake.Request) (intake.Request, error) {
+	// The time of arrival is when the head was read: a slow body must not make a signature look
+	// too old.
 	in.At = i.clock()
 	in.ClientIP = recordOf(w).client
 	if err := i.receiver.Admit(in.Kind, in.Source, in.ClientIP); err != nil {
 		return in, err
 	}
+	// Admit needs the head only, so a sender of an unknown source sends its body for nothing, but
+	// the gateway does not read it.
 	body, err := i.body(w, r)
 	if err != nil {
 		i.unread(in.Source, err)

@@ -41,6 +41,7 @@ func Jobs(o JobsOptions) Piece {
 	}
 }
 
+// jobRoutes serve the operators of jobs.
 type jobRoutes struct {
 	*Door
 	manager JobManager
@@ -57,6 +58,7 @@ func laneOf(handler string, given bool) (core.Lane, error) {
 	return "", core.Refuse(core.Invalid, "handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %s", quote(handler))
 }
 
+// list answers with a page of jobs, the newest first. Each waiting job has the reason of its wait.
 func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	filter, err := jobFilter(r)
 	if err != nil {
@@ -70,6 +72,7 @@ func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// jobFilter returns the selection of a listing.
 func jobFilter(r *http.Request) (f core.JobFilter, err error) {
 	query, err := queryOf(r, "status", "handler", "since", "until", "limit", "after")
 	if err != nil {
@@ -109,10 +112,12 @@ func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	whole, err := query.flag("include_attempts")
+	withAttempts, err := query.flag("include_attempts")
 	if err != nil {
 		return err
 	}
+	// The job is read before its wait and its attempts. If it changes in between, the reply shows
+	// two moments, which is no harm: a later request shows the newer one.
 	job, err := j.manager.Job(r.Context(), id)
 	if err != nil {
 		return err
@@ -121,7 +126,7 @@ func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !whole {
+	if !withAttempts {
 		writeJSON(w, http.StatusOK, wire.WaitingOf(job, wait))
 		return nil
 	}
@@ -133,6 +138,7 @@ func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// attempts answers with all attempts at a job.
 func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -146,6 +152,7 @@ func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// retry makes one job due now.
 func (j *jobRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 	id, err := jobID(r)
 	if err != nil {
@@ -162,6 +169,7 @@ func (j *jobRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// retryAll makes the dead jobs of a consumer due, or of all consumers if the body names none.
 func (j *jobRoutes) retryAll(w http.ResponseWriter, r *http.Request) error {
 	body, err := j.optional(w, r, "handler")
 	if err != nil {

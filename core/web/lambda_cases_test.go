@@ -15,8 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// mirror shows a request as its handler sees it, but for what comes in several lines:
-// those are joined as a front door joins them.
+// mirror replies with the request as its handler sees it. Header fields in several lines are joined
+// as a front door joins them.
 func mirror(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	host, _, split := net.SplitHostPort(r.RemoteAddr)
@@ -79,7 +79,7 @@ var seen = []string{
 	"POST /a HTTP/1.1\n\n" + strings.Repeat("x", 1<<20+1),
 }
 
-// TestFunctionsSeeTheRequest: a handler sees what it would have seen of the same bytes.
+// TestFunctionsSeeTheRequest: a handler in a function sees the same request as behind net/http.
 func TestFunctionsSeeTheRequest(t *testing.T) {
 	for name, d := range map[string]door{"api": {}, "stage": {stage: "prod"}, "url": {url: true}} {
 		d.handler = http.HandlerFunc(mirror)

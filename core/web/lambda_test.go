@@ -45,8 +45,8 @@ func (d door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	replyWith(w, answer)
 }
 
-// event is that of payload format 2.0. Text is sent as it is to an HTTP API's function,
-// and in base64 to that of a URL, which takes both.
+// event returns the event of a request, in payload format 2.0. An HTTP API sends text as it is, and
+// a function URL sends it in base64.
 func (d door) event(r *http.Request, body []byte) []byte {
 	stage, path, _ := "$default", r.RequestURI, ""
 	path, _, _ = strings.Cut(path, "?")
@@ -83,7 +83,7 @@ func (d door) event(r *http.Request, body []byte) []byte {
 	return text
 }
 
-// replyWith sends what a function answered.
+// replyWith sends the answer of a function as a reply.
 func replyWith(w http.ResponseWriter, answer []byte) {
 	var a struct {
 		StatusCode      int
@@ -120,8 +120,8 @@ var atTheDoor = map[string]string{
 }
 
 // TestTranscriptsOfFunctions plays the transcripts to a function behind each kind of
-// front door: the replies are the same, byte for byte, but for what the door says about
-// its own connection.
+// front door: the replies are the same, byte for byte, except for the headers that the door writes
+// for its own connection.
 func TestTranscriptsOfFunctions(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -170,10 +170,10 @@ func playBehind(t *testing.T, d door, file string, behind map[string]bool) {
 	}
 }
 
-// ofConnection are the headers that whoever holds the connection writes.
+// ofConnection are the headers that the holder of the connection writes.
 var ofConnection = regexp.MustCompile(`(?m)^(Connection|Content-Length): .*\n`)
 
-// unconnected is a reply without what concerns the connection it came by.
+// unconnected returns a reply without the headers of its connection.
 func unconnected(reply string) string {
 	head, body, _ := strings.Cut(reply, "\n\n")
 	return ofConnection.ReplaceAllString(head+"\n", "") + "\n" + body

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What operators ask for reaches the service as they meant it.
-func TestWhatManagersAreTold(t *testing.T) {
+// Each request of an operator calls the service with the parameters of the request.
+func TestParametersReachTheManagers(t *testing.T) {
 	one, after := string(eventNumber(1)), string(eventNumber(9))
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "events", "", `list "" ""   "" 50`},
@@ -60,8 +60,8 @@ func TestWhatManagersAreTold(t *testing.T) {
 	} {
 		w := newWorld(t)
 		got := ask(w.handler(), tt.method, "/api/"+tt.path, tt.body)
-		if said := strings.Join(w.archive.said, "; "); said != tt.want {
-			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
+		if calls := strings.Join(w.archive.calls, "; "); calls != tt.want {
+			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, calls, tt.want)
 		}
 		if (got.Code == 200) != (tt.want != "") {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, got.Code, got.Body)
@@ -69,7 +69,7 @@ func TestWhatManagersAreTold(t *testing.T) {
 	}
 }
 
-// What a route does not know, wherever it stands, it neither ignores nor acts beside.
+// A parameter or field that a route does not know is refused, and nothing is done.
 func TestUnknownParameters(t *testing.T) {
 	w := newWorld(t)
 	h := w.handler()
@@ -88,13 +88,13 @@ func TestUnknownParameters(t *testing.T) {
 			}
 		}
 	}
-	if routes < 20 || len(w.archive.said) > 0 {
-		t.Errorf("of %d routes, some reported %q", routes, w.archive.said)
+	if routes < 20 || len(w.archive.calls) > 0 {
+		t.Errorf("of %d routes, some reported %q", routes, w.archive.calls)
 	}
 }
 
-// An export that fails behind its first lines is cut off, and what went wrong is logged;
-// one that fails before is answered as anything else.
+// An export that fails after its first lines is cut off, and the error is logged. An export that
+// fails before them gets an ordinary error reply.
 func TestExportThatBreaksOff(t *testing.T) {
 	w := newWorld(t, "export breaks")
 	w.archive.events = 1000
@@ -123,8 +123,8 @@ func TestExportThatBreaksAtOnce(t *testing.T) {
 	}
 }
 
-// A client that hangs up ends the export, and nobody is told.
-func TestExportForNobody(t *testing.T) {
+// A client that disconnects ends the export, and nothing is logged.
+func TestExportWhoseClientDisconnects(t *testing.T) {
 	w := newWorld(t)
 	w.archive.events = 100_000
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -142,7 +142,7 @@ func TestExportForNobody(t *testing.T) {
 	w.handler().ServeHTTP(writer, httptest.NewRequestWithContext(ctx, "GET", "/api/export/events?limit=100000", nil))
 }
 
-// meter counts what is written, and the largest write.
+// meter counts the written bytes, and keeps the size of the largest write.
 type meter struct {
 	http.ResponseWriter
 	bytes, largest, writes int
@@ -177,8 +177,8 @@ func (s *slow) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// What takes longer than any other reply may: an export as long as its client reads on,
-// what concerns many jobs as long as it takes.
+// Two kinds of requests may take longer than the server's timeout: an export while its client
+// reads, and a change of many jobs.
 func TestDeadlines(t *testing.T) {
 	w := newWorld(t)
 	w.archive.events = 500
@@ -197,7 +197,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Nothing is told to who has no token, not even whether something is there.
+// A caller without the token gets the same reply for ids that exist and for others.
 func TestManagersNeedTheToken(t *testing.T) {
 	w := newWorld(t, "auth_token s3cret")
 	h := w.handler()
@@ -211,7 +211,7 @@ func TestManagersNeedTheToken(t *testing.T) {
 			t.Errorf("%s: %d %s, want 401", route, got.Code, got.Body)
 		}
 	}
-	if len(w.archive.said) > 0 {
-		t.Errorf("reported %q", w.archive.said)
+	if len(w.archive.calls) > 0 {
+		t.Errorf("reported %q", w.archive.calls)
 	}
 }

@@ -15,6 +15,10 @@ import (
 // consumers and operators.
 
 // handedTail is the last part for consumers.
+//
+//	{"id": ..., "event_id": ..., "event_type": ...   wire.MessageHead, without the brace
+//	,"payload": ...                                  the bytes of the event
+//	,"payload_encoding": ..., "receipt": ...}        the tail, with a comma for the brace
 type handedTail struct {
 	PayloadEncoding string            `json:"payload_encoding,omitempty"`
 	Headers         map[string]string `json:"headers"`
@@ -23,6 +27,7 @@ type handedTail struct {
 	Receipt         string            `json:"receipt"`
 }
 
+// handed returns the last part of a message for its consumer, with the receipt.
 func handed(m core.TakenJob, record wire.Message) any {
 	return handedTail{record.PayloadEncoding, record.Headers, record.Attempt, record.CreatedAt, pull.Receipt(m)}
 }
@@ -42,6 +47,7 @@ func writeMessages(w http.ResponseWriter, messages []core.TakenJob, tail func(co
 	writePieces(w, append(pieces, []byte("]"+more+"}")))
 }
 
+// piecesOf returns a message in pieces. The payload is not copied.
 func piecesOf(m core.TakenJob, tail func(core.TakenJob, wire.Message) any) [][]byte {
 	record := wire.MessageOf(m)
 	return [][]byte{unclosed(record.MessageHead), []byte(`,"payload":`), record.Payload, rest(tail(m, record))}
@@ -50,6 +56,8 @@ func piecesOf(m core.TakenJob, tail func(core.TakenJob, wire.Message) any) [][]b
 // fitting returns how many of the messages together fit into most bytes, as a text in JSON.
 func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) any, most int) int {
 	length := 20 // the members around them
+	// The pieces are made and dropped again: a second copy of a page costs less than a wrong
+	// length.
 	for i, m := range messages {
 		length++ // a comma
 		for _, piece := range piecesOf(m, tail) {
@@ -67,6 +75,7 @@ func fitting(messages []core.TakenJob, tail func(core.TakenJob, wire.Message) an
 func sift(messages []core.TakenJob, most int) (sendable, large []core.TakenJob) {
 	for i, m := range messages {
 		if fitting(messages[i:i+1], handed, most) > 0 {
+			// Alone in a reply it fits, so another request can get it if this one has no room.
 			sendable = append(sendable, m)
 		} else {
 			large = append(large, m)
@@ -77,6 +86,9 @@ func sift(messages []core.TakenJob, most int) (sendable, large []core.TakenJob) 
 
 // quotedLength returns the largest length in bytes of a text as a JSON string that
 // encoding/json writes.
+//
+// It may be a few bytes too large, never too small: a reply that is larger than a function may
+// send would be lost with all its messages.
 func quotedLength(text []byte) int {
 	n := len(text)
 	for _, c := range text {
@@ -99,6 +111,8 @@ func unclosed(object any) []byte {
 	return text[:len(text)-1]
 }
 
+// rest returns the JSON of an object without its opening brace, after a comma: the members that
+// follow a payload.
 func rest(object any) []byte {
 	text := mustJSON(object)
 	text[0] = ','
@@ -117,8 +131,10 @@ func writePieces(w http.ResponseWriter, pieces [][]byte) {
 	}
 	h := w.Header()
 	h["Content-Type"], h["Content-Length"] = jsonType, []string{strconv.Itoa(length)}
+	// The budget learns the exact length now, in place of the estimate.
 	begin(w, length)
 	w.WriteHeader(http.StatusOK)
+	// Most replies: one message of a few KiB.
 	if length <= worthJoining {
 		pieces = [][]byte{bytes.Join(pieces, nil)}
 	}

@@ -22,7 +22,9 @@ type description struct {
 	err  error
 }
 
+// json returns the description. A fault in the embedded text is the same each time.
 func (d *description) json() ([]byte, error) {
+	// The conversion takes milliseconds, and most processes are never asked for it.
 	d.once.Do(func() {
 		var document any
 		if d.err = yaml.Unmarshal(openAPI, &document); d.err == nil {
@@ -32,6 +34,7 @@ func (d *description) json() ([]byte, error) {
 	return d.text, d.err
 }
 
+// describe answers with the description of all routes.
 func (v *overviewRoutes) describe(w http.ResponseWriter, _ *http.Request) error {
 	text, err := v.description.json()
 	if err != nil {

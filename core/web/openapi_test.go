@@ -41,8 +41,7 @@ func TestDescriptionIsOpenAPI(t *testing.T) {
 	}
 }
 
-// What the transcripts show is as it is described: requests that are answered as meant
-// fit, and so do all replies.
+// The requests that succeed in the transcripts, and all replies, match the description.
 func TestTranscriptsAreAsDescribed(t *testing.T) {
 	doc := described(t)
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -78,7 +77,7 @@ func TestTranscriptsAreAsDescribed(t *testing.T) {
 	}
 }
 
-// compare finds out what is not as described about a request and its reply.
+// compare returns how a request or its reply differs from the description.
 func compare(doc *openapi3.T, request, reply txtar.File, seen map[string]bool) error {
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(requestOf(request))))
 	if err != nil {
@@ -134,7 +133,7 @@ func mentions(text []byte, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 }
 
-// compareLines holds each line of an export to what an event is described as.
+// compareLines compares each line of an export with the description of an event.
 func compareLines(doc *openapi3.T, content []byte) error {
 	for line := range bytes.Lines(content) {
 		var event any
@@ -178,7 +177,7 @@ func routed(doc *openapi3.T, r *http.Request) *openapi3filter.RequestValidationI
 		params[key], _ = url.PathUnescape(found.URLParams.Values[i])
 	}
 	if strings.HasPrefix(path, "/api/") && r.Header.Get("Content-Type") == "" {
-		r.Header.Set("Content-Type", "application/json") // as which the body is taken, whatever it is called
+		r.Header.Set("Content-Type", "application/json") // the route reads every body as JSON
 	}
 	item := doc.Paths.Value(found.RoutePattern())
 	return &openapi3filter.RequestValidationInput{

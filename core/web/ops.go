@@ -86,6 +86,7 @@ func Ops(o OpsOptions) Piece {
 	}
 }
 
+// metrics serves the measurements, to callers with a token if there are tokens.
 func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := token.check(w, r); err != nil {
@@ -99,6 +100,9 @@ func (d *Door) metrics(exposition http.Handler, token *bearer) http.HandlerFunc 
 // health checks the database. It makes at most one check at a time and at most one in the
 // configured interval, for any number of requests. After a failure it checks again after a
 // second.
+//
+// So a thousand probes a second cost the database as much as one. A probe that comes while a
+// check runs waits for that check.
 type health struct {
 	depth   func(context.Context) (int, error)
 	writes  func(context.Context) error
@@ -123,6 +127,7 @@ type checkup struct {
 	answered atomic.Bool // the first check; the check of writes comes after it
 }
 
+// A healthBody answers /health. Depth is missing if the database did not answer.
 type healthBody struct {
 	Status string      `json:"status"`
 	Depth  *int        `json:"queue_depth,omitempty"`
@@ -139,6 +144,7 @@ type configBody struct {
 	Since string            `json:"since"`
 }
 
+// serve answers with the result of the newest checkup, and waits for it if it is still running.
 func (h *health) serve(w http.ResponseWriter, r *http.Request) {
 	c := h.latest()
 	if c.wait(r.Context()) && c.err == nil {
@@ -165,6 +171,8 @@ func (h *health) config() *configBody {
 func (h *health) latest() *checkup {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// A successful answer is used for a shorter time while there are doubts. Doubts do not change when
+	// a failure is checked again.
 	if h.last == nil || h.last.stale(h.every) || h.doubtful != nil && h.last.stale(checkAgain) && h.last.err == nil && h.doubtful() {
 		h.last = &checkup{begun: time.Now(), done: make(chan struct{})}
 		go h.run(h.last)
@@ -176,6 +184,8 @@ func (h *health) latest() *checkup {
 // reports whether the checkup has ended.
 func (c *checkup) wait(ctx context.Context) bool {
 	if wait := time.Until(c.begun.Add(checkTimeout)); wait > 0 {
+		// The check may take longer than its time limit, if the driver ignores the deadline. Then the
+		// reply says so without waiting for the driver.
 		select {
 		case <-c.done:
 		case <-time.After(wait):
@@ -190,6 +200,8 @@ func (c *checkup) wait(ctx context.Context) bool {
 	}
 }
 
+// stale reports whether a checkup has ended and is older than after. A failed one is stale after
+// a second at the latest, so that a database that is back is noticed.
 func (c *checkup) stale(after time.Duration) bool {
 	select {
 	case <-c.done:
@@ -231,6 +243,8 @@ func (h *health) run(c *checkup) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
 	if c.depth, c.err = h.depth(ctx); c.err == nil && h.writes != nil {
+		// The order matters for the reply: a database that answers reads and takes no writes needs
+		// another remedy than one that is away.
 		c.answered.Store(true)
 		c.err = h.writes(ctx)
 	}

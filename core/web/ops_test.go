@@ -76,8 +76,8 @@ func TestHealthAsksAsSeldomAsTold(t *testing.T) {
 	})
 }
 
-// A driver that hangs and ignores its deadline must hang nobody else, and is not
-// asked a second time meanwhile.
+// A driver that hangs and ignores its deadline blocks no request, and is not called a second time
+// meanwhile.
 func TestHealthOfADatabaseThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -105,8 +105,7 @@ func TestHealthOfADatabaseThatHangs(t *testing.T) {
 	})
 }
 
-// A database that answers, and is told to write and does not come back, is not called
-// unreachable.
+// The reply for a database that answers reads and hangs in writes does not call it unreachable.
 func TestHealthOfWritesThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

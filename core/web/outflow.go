@@ -68,6 +68,8 @@ func (o *outflow) bytes() int {
 // this one. It grants a client's first reply of least bytes if so many bytes are free. It
 // grants a reply of any size while there is no other.
 func left(all, client, least int) int {
+	// A client that holds c bytes and gets n of the free bytes f shall have at most a third of the
+	// bytes that are free afterwards: c + n = (f - n) / 3. So n = (f - 3c) / 4.
 	free := MaxUnwritten - all
 	n := (free - 3*client) / 4 // afterwards it has at most a third of the bytes that are free then
 	switch {
@@ -85,11 +87,14 @@ func left(all, client, least int) int {
 func (r *room) Reserve(least, most int) (int, *pull.Full) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
+	// The client's replies count together, over all its connections.
 	client := r.of.by[r.who]
 	n := left(r.of.all.sum(), client.sum(), least)
 	if n < least {
 		return 0, r.of.full(client, least)
 	}
+	// Each further reply of a client gets half of the rest of its share, so that the client can
+	// still have another reply.
 	if client.sum() > 0 {
 		n = max(least, n/2)
 	}
@@ -103,6 +108,8 @@ func (o *outflow) full(client usage, least int) *pull.Full {
 	if o.freed == nil {
 		o.freed = make(chan struct{})
 	}
+	// The reason tells the client either to read its own replies or to wait. If reserved bytes are
+	// the only hindrance there is no reason, since most of them come back at once.
 	f := &pull.Full{Freed: o.freed}
 	switch {
 	case left(o.all.held, client.held, least) >= least: // it would get them without the reserved bytes
@@ -132,6 +139,7 @@ func (r *room) add(held, reserved int) {
 	}
 	o := r.of
 	client := o.by[r.who]
+	// The three sums change together: of the reply, of its client, and of all.
 	for _, u := range []*usage{&r.has, &client, &o.all} {
 		u.add(held, reserved)
 	}
@@ -157,6 +165,7 @@ func (r *room) wait(ctx context.Context, bytes int) error {
 			return nil
 		}
 		select {
+		// Another request may be faster, so the wait goes on until the timer ends.
 		case <-full.Freed:
 		case <-ctx.Done():
 			return ctx.Err()

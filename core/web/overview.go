@@ -35,11 +35,13 @@ func Overview(o OverviewOptions) Piece {
 	}
 }
 
+// overviewRoutes serve the operators of the whole gateway.
 type overviewRoutes struct {
 	OverviewOptions
 	description description
 }
 
+// stats answers with the state of every configured entry.
 func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 	stats, err := v.Stats(r.Context())
 	if err != nil {
@@ -49,6 +51,7 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// tail answers with the news since the cursor of the query.
 func (v *overviewRoutes) tail(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "event", "finished", "job", "follow")
 	if err != nil {
@@ -78,6 +81,8 @@ func cursorOf(q query) (c manage.Cursor, err error) {
 	if c.Finished, err = q.time("finished"); err != nil {
 		return c, err
 	}
+	// Several jobs may finish in one millisecond. The job says how many of them were returned, so
+	// it means nothing without that time.
 	if c.Job, err = q.id("job"); err == nil && c.Job != "" && c.Finished.IsZero() {
 		err = core.Refuse(core.Invalid, "job goes with finished, the time when it did")
 	}

@@ -32,6 +32,9 @@ var (
 )
 
 // polls counts the polls that are being served. The zero polls is ready to use.
+//
+// An example with two queues and no other polls: the first queue gets 500, and the second then up
+// to 250. As queues come and go, the bounds move, and polls that are being served stay.
 type polls struct {
 	mu       sync.Mutex
 	all      int
@@ -51,12 +54,14 @@ type pair struct {
 func (p *polls) enter(queue string, network netip.Addr, alone bool) *verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// All three bounds follow from the free polls, so they tighten as the room fills.
 	free := MaxPolls - p.all
 	ofQueue := free // how many more polls the queue may have
 	if !alone {
 		ofQueue = free - p.queues[queue]
 	}
 	switch {
+	// The first poll of a queue is always served: no other queue can lock it out.
 	case p.queues[queue] == 0:
 	case free <= 0:
 		return errPolls
@@ -75,6 +80,7 @@ func (p *polls) enter(queue string, network netip.Addr, alone bool) *verdict {
 	return nil
 }
 
+// leave ends a poll that enter admitted.
 func (p *polls) leave(queue string, network netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,6 +97,7 @@ func less[K comparable](counts map[K]int, of K) {
 	}
 }
 
+// count returns the number of polls that are being served.
 func (p *polls) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -155,7 +155,7 @@ func TestPollsHaveTheirOwnBudget(t *testing.T) {
 	}
 	p.end()
 	w := newWorld(t)
-	if got := ask(w.handler(), "GET", "/api/queues/locked/messages", ""); got.Code != 401 || len(w.counter.said) > 0 {
-		t.Errorf("poll without the key: %d after %q, want 401", got.Code, w.counter.said)
+	if got := ask(w.handler(), "GET", "/api/queues/locked/messages", ""); got.Code != 401 || len(w.counter.calls) > 0 {
+		t.Errorf("poll without the key: %d after %q, want 401", got.Code, w.counter.calls)
 	}
 }

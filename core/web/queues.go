@@ -71,6 +71,7 @@ func Queues(o QueuesOptions) Piece {
 	}
 }
 
+// queueRoutes serve the consumers and the operators of queues. The maps never change.
 type queueRoutes struct {
 	*Door
 	QueuesOptions
@@ -96,6 +97,7 @@ var (
 	visibilities = span{pull.MinVisibility, pull.MaxVisibility, "a duration from 1ms to 7d, such as 60s"}
 )
 
+// receive answers with messages, at once or when some arrive within the wait.
 func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	queue, err := q.consumer(w, r)
 	if err != nil {
@@ -113,6 +115,7 @@ func (q *queueRoutes) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Everything that may be refused for its content was checked before the poll counts.
 	rec := recordOf(w)
 	if full := q.Counts.polls.enter(queue, rec.network, len(q.keys) == 1); full != nil {
 		return full
@@ -142,11 +145,13 @@ func inTime(ctx context.Context, wait time.Duration) time.Duration {
 // counts. So a message that crashes its consumers becomes dead in the end.
 func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
 	end := time.Now().Add(ask.Wait)
+	// More than one pass is needed only if all messages of a pass were too large for any reply.
 	for {
 		messages, err := q.Puller.Receive(r.Context(), ask)
 		if err != nil {
 			return err
 		}
+		// The consumer disconnected while the messages were being taken.
 		if err := r.Context().Err(); err != nil {
 			q.Puller.Return(r.Context(), ask.Queue, messages)
 			return err
@@ -171,6 +176,8 @@ func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.Ta
 		return messages, nil
 	}
 	sendable, large := sift(messages, q.MaxReply)
+	// First the messages that fit into no reply are set apart, and then the reply is filled with as
+	// many of the others as fit, in their order.
 	n := fitting(sendable, handed, q.MaxReply)
 	q.Puller.Return(ctx, queue, sendable[n:])
 	if len(large) == 0 {
@@ -184,6 +191,7 @@ func (q *queueRoutes) trim(ctx context.Context, queue string, messages []core.Ta
 	return sendable[:n], err
 }
 
+// ack completes messages. A message that is no longer the consumer's is not counted.
 func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {
 	m, err := q.mention(w, r)
 	if err != nil {
@@ -197,6 +205,8 @@ func (q *queueRoutes) ack(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// nack gives messages back, to be visible again after a delay. A message without attempts left
+// becomes dead.
 func (q *queueRoutes) nack(w http.ResponseWriter, r *http.Request) error {
 	m, err := q.mention(w, r, "delay")
 	if err != nil {
@@ -214,6 +224,7 @@ func (q *queueRoutes) nack(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// extend keeps messages invisible for longer, from now on.
 func (q *queueRoutes) extend(w http.ResponseWriter, r *http.Request) error {
 	m, err := q.mention(w, r, "visibility_timeout")
 	if err != nil {
@@ -261,6 +272,8 @@ func (q *queueRoutes) mention(w http.ResponseWriter, r *http.Request, known ...s
 	return m, err
 }
 
+// The replies to consumers count the messages that changed. An id that is stale or unknown is
+// left out of the count and is no error: see [core.Counter].
 type ackedBody struct {
 	Acked int `json:"acked"`
 }

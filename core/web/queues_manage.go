@@ -12,6 +12,7 @@ const (
 	maxMessages     = 100
 )
 
+// list answers with all queues and their numbers.
 func (q *queueRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	queues, err := q.Manager.List(r.Context())
 	if err != nil {
@@ -21,6 +22,7 @@ func (q *queueRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// peek answers with the first messages of a queue, without taking them.
 func (q *queueRoutes) peek(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "limit")
 	if err != nil {
@@ -38,6 +40,7 @@ func (q *queueRoutes) peek(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// deadLetters answers with a page of the dead messages of a queue.
 func (q *queueRoutes) deadLetters(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "limit", "after")
 	if err != nil {
@@ -63,6 +66,7 @@ func (q *queueRoutes) deadLetters(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
+// retry makes one dead message visible, or all if the body names none.
 func (q *queueRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 	body, err := q.optional(w, r, "id")
 	if err != nil {
@@ -81,6 +85,7 @@ func (q *queueRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// drain deletes the messages of a queue, however many there are.
 func (q *queueRoutes) drain(w http.ResponseWriter, r *http.Request) error {
 	if _, err := q.optional(w, r); err != nil {
 		return err

@@ -17,9 +17,10 @@ import (
 
 const someID = "01J00000000000000000000001"
 
-// What consumers and operators ask for reaches the service as they meant it, also if
-// they have hung up, as long as they may have thought it done.
-func TestWhatQueuesAreTold(t *testing.T) {
+// Each request of a consumer or operator calls the service with the parameters of the request. A
+// request that changes messages does so also if its client has disconnected, since the client may
+// assume that it succeeded.
+func TestParametersReachTheQueues(t *testing.T) {
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "messages", "", "receive work 1 0s"},
 		{"GET", "messages?wait=30s&batch=100", "", "receive work 100 30s"},
@@ -51,7 +52,7 @@ func TestWhatQueuesAreTold(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, tt.method, "/api/queues/work/"+tt.path, strings.NewReader(tt.body))
 		w.handler().ServeHTTP(httptest.NewRecorder(), r)
 		hangUp()
-		if got := strings.Join(w.counter.said, "; "); got != tt.want {
+		if got := strings.Join(w.counter.calls, "; "); got != tt.want {
 			t.Errorf("%s %s %.40s: reported %q, want %q", tt.method, tt.path, tt.body, got, tt.want)
 		}
 	}
@@ -76,7 +77,7 @@ func TestWaitsEndBeforeTheirDeadline(t *testing.T) {
 			defer cancel()
 			path := fmt.Sprintf("/api/queues/work/messages?wait=%v", tt.wait)
 			w.handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
-			if got, want := strings.Join(w.counter.said, "; "), "receive work 1 "+tt.want; got != want {
+			if got, want := strings.Join(w.counter.calls, "; "), "receive work 1 "+tt.want; got != want {
 				t.Errorf("wait=%v with %v left: reported %q, want %q", tt.wait, tt.left, got, want)
 			}
 		})
@@ -129,7 +130,7 @@ func TestMessagesThatWereNotHandedOver(t *testing.T) {
 				writer = tt.writer(recorder)
 			}
 			w.handler().ServeHTTP(writer, httptest.NewRequestWithContext(ctx, "GET", "/api/queues/work/messages?batch=3", nil))
-			if got := strings.Join(w.counter.said, "; "); got != tt.want {
+			if got := strings.Join(w.counter.calls, "; "); got != tt.want {
 				t.Errorf("reported %q, want %q", got, tt.want)
 			}
 			if tt.status != 0 && recorder.Code != tt.status {
@@ -145,38 +146,37 @@ func TestMessagesThatWereNotHandedOver(t *testing.T) {
 // The same over a connection: the server notices while the consumer waits.
 func TestConsumerThatClosesItsConnection(t *testing.T) {
 	w := newWorld(t)
-	arrived, told := make(chan struct{}), make(chan error)
+	arrived, ended := make(chan struct{}), make(chan error)
 	w.counter.wait = func(ctx context.Context) error {
 		close(arrived)
 		<-ctx.Done()
-		told <- ctx.Err()
+		ended <- ctx.Err()
 		return nil
 	}
 	c := dial(t, w.serve())
 	fmt.Fprintf(c, "GET /api/queues/work/messages?wait=30s HTTP/1.1\r\nHost: gateway\r\n\r\n")
 	<-arrived
 	c.Close()
-	if err := <-told; !errors.Is(err, context.Canceled) {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the wait ended with %v, want context.Canceled", err)
 	}
 }
 
-// A deadline is not the consumer's doing: it is told.
+// A poll that ends by its deadline gets a reply: the consumer did not disconnect.
 func TestPollOverItsDeadline(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	recorder := httptest.NewRecorder()
 	w.handler().ServeHTTP(recorder, httptest.NewRequestWithContext(ctx, "GET", "/api/queues/work/messages", nil))
-	got := []string{fmt.Sprint(recorder.Code), recorder.Body.String(), strings.Join(w.counter.said, "; ")}
+	got := []string{fmt.Sprint(recorder.Code), recorder.Body.String(), strings.Join(w.counter.calls, "; ")}
 	want := []string{"503", `{"error":"Service unavailable"}`, "receive work 1 0s; return work 1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reply, and what the queue was told (-want +got):\n%s", diff)
 	}
 }
 
-// Whatever the body, it is carried out as a JSON object of known fields, or refused in
-// JSON.
+// Any body is either executed as a JSON object of known fields, or refused in JSON.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{`{"ids": ["a"], "delay": "1s"}`, `{"ids": [], "delay": 1}`, `{"ids":[],}`, `{1:2}`, `{[]:2}`, `{"ids":[]}}`, "{", "", `{"id\u0073":[]}`} {
 		f.Add(seed)
@@ -199,10 +199,10 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// TestMessagesThatDoNotFit: what a bounded reply has no room for goes back, with its
-// attempt; what no such reply has room for is dead, and in nobody's way.
+// TestMessagesThatDoNotFit: messages beyond the bound of a reply go back and keep their attempt. A
+// message that fits into no reply becomes dead, so it does not block the others.
 func TestMessagesThatDoNotFit(t *testing.T) {
-	whole := ask(newWorld(t).handler(), "GET", "/api/queues/work/messages?batch=4", "").Body.String()
+	body := ask(newWorld(t).handler(), "GET", "/api/queues/work/messages?batch=4", "").Body.String()
 	first := ask(newWorld(t).handler(), "GET", "/api/queues/work/messages", "").Body.String()
 	for _, tt := range []struct {
 		room    int
@@ -211,8 +211,8 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 	}{
 		{0, 4, ""},
 		{10_000, 4, ""},
-		{quotedLength(whole) - 1, 3, "; return work 1"},
-		{quotedLength(whole) / 2, 1, "; return work 3"},
+		{quotedLength(body) - 1, 3, "; return work 1"},
+		{quotedLength(body) / 2, 1, "; return work 3"},
 		{quotedLength(first), 1, "; return work 2; bury work 1 too large"},
 		{100, 0, "; bury work 4 too large; receive work 4 0s"},
 	} {
@@ -222,7 +222,7 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 		if n := strings.Count(reply.Body.String(), `"receipt"`); n != tt.want || tt.room > 0 && quotedLength(reply.Body.String()) > max(tt.room, 200) {
 			t.Errorf("with room for %d: %d messages in %d bytes, want %d: %s", tt.room, n, quotedLength(reply.Body.String()), tt.want, reply.Body)
 		}
-		if got, want := strings.Join(w.counter.said, "; "), "receive work 4 0s"+tt.returns; got != want {
+		if got, want := strings.Join(w.counter.calls, "; "), "receive work 4 0s"+tt.returns; got != want {
 			t.Errorf("with room for %d: reported %q, want %q", tt.room, got, want)
 		}
 		if reply.Code != 200 {

@@ -26,6 +26,12 @@ type rate struct {
 }
 
 // A window is one second of a client.
+//
+// An example with a limit of 3 (x passes, - is refused):
+//
+//	seconds   0         1         2
+//	          xxx--     |xxx-     |x
+//	          first     next window begins with the first request after the second
 type window struct {
 	begun  time.Duration
 	passed int
@@ -53,6 +59,8 @@ func (l *rate) pass(client netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Since(l.begun)
+	// The two maps take turns, so that windows that are over are dropped together, without a
+	// timer for each client.
 	if now-l.turned >= time.Second {
 		l.turn(now)
 	}

@@ -72,7 +72,7 @@ func TestRateUnderLoad(t *testing.T) {
 	}
 }
 
-// A refused client is told when its next request may pass.
+// The reply to a refused client says when its next request may pass.
 func TestRateSaysWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := rated(2)
@@ -128,7 +128,7 @@ func TestRateRemembers(t *testing.T) {
 	})
 }
 
-// The memory of the limit is bounded, whatever number of clients comes.
+// The memory of the limit is bounded for any number of clients.
 func TestRateIsBounded(t *testing.T) {
 	l := newRate(1)
 	client := func(n int) netip.Addr {

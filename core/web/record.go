@@ -31,6 +31,10 @@ func Routes(h http.Handler) (all []Route) {
 
 // A record is a response writer that knows the status of its reply, and the slots that its
 // request holds.
+//
+// One goroutine uses it, so it has no lock. The route sets budget before it reads the body, and
+// enter and leave keep held up to date, so that served gives back exactly the slots that are
+// still taken, also after a panic.
 type record struct {
 	http.ResponseWriter
 	status  int        // 0 until it is known
@@ -64,6 +68,7 @@ func (d *Door) served(rec *record, r *http.Request) {
 	if status == 0 {
 		status = http.StatusOK // the status that net/http sends if a handler sets none
 	}
+	// Nothing of the request stays in a reused record, except the memory of the list.
 	*rec = record{held: rec.held[:0]}
 	d.records.Put(rec)
 	if d.Served != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// TestServed holds what is told of requests: patterns, never paths.
+// TestServed: Served gets the patterns of routes, and never paths, which may hold tokens.
 func TestServed(t *testing.T) {
 	tests := []struct {
 		setting, method, path string
@@ -32,14 +32,14 @@ func TestServed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+tt.path, func(t *testing.T) {
-			var told []string
+			var served []string
 			w := newWorld(t, tt.setting)
 			w.settings.Served = func(pattern, method string, status int) {
-				told = append(told, fmt.Sprintf("%s %s %d", pattern, method, status))
+				served = append(served, fmt.Sprintf("%s %s %d", pattern, method, status))
 			}
 			got := ask(w.handler(), tt.method, tt.path, "{}")
-			if !slices.Equal(told, []string{tt.want}) || !strings.HasSuffix(tt.want, fmt.Sprint(got.Code)) {
-				t.Errorf("reported %q of a reply %d, want %q", told, got.Code, tt.want)
+			if !slices.Equal(served, []string{tt.want}) || !strings.HasSuffix(tt.want, fmt.Sprint(got.Code)) {
+				t.Errorf("reported %q of a reply %d, want %q", served, got.Code, tt.want)
 			}
 		})
 	}
@@ -59,8 +59,8 @@ func TestServedOfTooManyRequests(t *testing.T) {
 	}
 }
 
-// TestServedOfOddWriters: a handler of somebody else's may say no status, or a
-// provisional one, and may ask what its writer can do.
+// TestServedOfOddWriters: a handler of another library may write no status or a provisional one,
+// and may use optional methods of its writer.
 func TestServedOfOddWriters(t *testing.T) {
 	for want, serve := range map[string]http.HandlerFunc{
 		"/metrics GET 200": func(w http.ResponseWriter, _ *http.Request) {},
@@ -81,14 +81,14 @@ func TestServedOfOddWriters(t *testing.T) {
 			panic("too late for another status")
 		},
 	} {
-		var told string
+		var served string
 		h := web.Handler(web.Settings{MaxInbound: 1, Served: func(pattern, method string, status int) {
-			told = fmt.Sprintf("%s %s %d", pattern, method, status)
+			served = fmt.Sprintf("%s %s %d", pattern, method, status)
 		}}, web.Ops(web.OpsOptions{Metrics: serve}))
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
-		if !strings.HasPrefix(want, told) || told == "" || w.Flushed != strings.HasSuffix(want, "flushed") {
-			t.Errorf("reported %q, flushed %v; want %q", told, w.Flushed, want)
+		if !strings.HasPrefix(want, served) || served == "" || w.Flushed != strings.HasSuffix(want, "flushed") {
+			t.Errorf("reported %q, flushed %v; want %q", served, w.Flushed, want)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestMetricsRoute(t *testing.T) {
 		{web.OpsOptions{Metrics: exposition, MetricsTokens: []string{"m3trics"}}, "m3trics", 200, "up 1"},
 	}
 	for _, tt := range tests {
-		h := web.Handler(web.Settings{MaxInbound: 0}, web.Ops(tt.options)) // no slot for anybody
+		h := web.Handler(web.Settings{MaxInbound: 0}, web.Ops(tt.options)) // no slots
 		r := httptest.NewRequest("GET", "/metrics", nil)
 		if tt.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tt.token)

@@ -30,6 +30,9 @@ const sendBuffer = 128 << 10
 const worthReturning = 256 << 10
 
 // A reply writes the answer to one request, within the budget.
+//
+// Its life: charged or receive makes it with reserved bytes, begin replaces these by the length of
+// the body, wrote gives them back as the client reads, and the room is closed at the end.
 type reply struct {
 	http.ResponseWriter
 	request  *http.Request
@@ -81,6 +84,8 @@ func (p *reply) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 // begin states the length of the body that the caller is about to write.
 func (p *reply) begin(bytes int) {
 	p.room.Hold(bytes)
+	// A shorter reply fits into net/http's buffer. Then no write blocks, and the deadline of the
+	// server suffices.
 	if bytes > unnoticed {
 		p.end = time.Now().Add(replyTime + time.Duration(bytes)*time.Second/slowestReply)
 	}
@@ -99,16 +104,19 @@ func (p *reply) wrote(left int) {
 // Write writes a body or a part of one, chunk by chunk.
 func (p *reply) Write(text []byte) (written int, err error) {
 	for more := true; more; more = len(text) > 0 && err == nil {
+		// Each chunk has its own deadline. So a client is cut off when it stops reading, not when a
+		// large reply takes long.
 		n := min(len(text), chunkSize)
-		p.hurry(n)
+		p.setDeadline(n)
 		n, err = p.ResponseWriter.Write(text[:n])
 		text, written = text[n:], written+n
 	}
 	return written, err
 }
 
-// hurry sets the deadline of a chunk. A short reply keeps the deadline of the server.
-func (p *reply) hurry(bytes int) {
+// setDeadline sets the deadline of a chunk. A short reply keeps the deadline of the server.
+func (p *reply) setDeadline(bytes int) {
+	// Setting a deadline costs a system call, which short replies do without.
 	if p.end.IsZero() && bytes <= unnoticed {
 		return
 	}

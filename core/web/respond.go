@@ -29,6 +29,7 @@ var always = []struct {
 	{"X-Api-Version", []string{"1"}},
 }
 
+// setAlways sets them. The slices are shared, so no handler may change them in place.
 func setAlways(h http.Header) {
 	for _, a := range always {
 		h[a.name] = a.value
@@ -42,6 +43,9 @@ var (
 
 // A verdict is an error as its caller sees it. The variables below are errors of HTTP
 // itself. judge converts all other errors.
+//
+// There are two forms of an error. Senders of events get plain text, since their tools show it in
+// logs as it is. Clients of the API, and requests that accept JSON, get {"error": ...}.
 type verdict struct {
 	status     int
 	text       string
@@ -74,6 +78,8 @@ func Reasons() (all []string) {
 	return all
 }
 
+// statuses has the status of each kind of refusal. Senders decide by it whether to send again: a
+// status of 5xx asks for that, and one of 4xx does not.
 var statuses = map[core.Kind]int{
 	core.Invalid:      http.StatusBadRequest,
 	core.Unauthorized: http.StatusUnauthorized,
@@ -97,6 +103,7 @@ const worthDraining = 64 << 10
 // other error the caller learns nothing, and the log has all of it.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := d.judge(r, err)
+	// Only refusals because of load are counted here. The others are statuses, which Served counts.
 	if v.reason != "" && d.Refused != nil {
 		d.Refused(v.reason)
 	}
@@ -107,6 +114,7 @@ func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if v.retryAfter > 0 {
 		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds())))}
 	}
+	// net/http would read the rest of the body to use the connection again.
 	if r.ContentLength < 0 || r.ContentLength > worthDraining {
 		h["Connection"] = []string{"close"}
 	}
@@ -168,6 +176,8 @@ func explained(r *http.Request, v *verdict) bool {
 	return v.explains || wantsJSON(r)
 }
 
+// judge converts an error into the verdict that its caller sees, and logs errors that are the
+// gateway's own. The order matters: an error may wrap several of the others.
 func (d *Door) judge(r *http.Request, err error) *verdict {
 	var v *verdict
 	var refusal *core.Refusal
@@ -175,6 +185,7 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	switch {
 	case errors.As(err, &v):
 		return v
+	// The database may have stored the event. The sender gets an id with which to repeat it safely.
 	case errors.As(err, &unknown):
 		d.logRefusal(r, err)
 		v = &verdict{status: 503, unknown: true, event: unknown.EventID, retryAfter: comeBack}
@@ -182,6 +193,7 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 			v.retryAfter = cmp.Or(refusal.RetryAfter, comeBack)
 		}
 		return v
+	// The client is gone. This is no failure of the gateway, so nothing is logged.
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return errGone
 	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
@@ -191,6 +203,8 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, detail: refusal.Error()}
 	case errors.As(err, &refusal):
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, explains: errors.Is(err, intake.ErrMalformed)}
+	// The two cases below are failures of the gateway and not of the sender. With status 500 the
+	// sender tries again.
 	case errors.Is(err, intake.ErrVerification):
 		d.logFailure(r, err)
 		return &verdict{status: 500, text: "Verification error"}
@@ -230,6 +244,7 @@ func (d *Door) logRefusal(r *http.Request, err error) {
 // received answers for an event that was stored now or before, or for a request without an
 // event.
 func received(w http.ResponseWriter, r *http.Request, status int, text string, result intake.Result) {
+	// A request of a provider without an event, such as a test of the address, has its own answer.
 	if result.Answer != "" {
 		writeText(w, http.StatusOK, result.Answer)
 		return
@@ -245,6 +260,7 @@ func received(w http.ResponseWriter, r *http.Request, status int, text string, r
 	writeText(w, status, text)
 }
 
+// A receiptBody answers for one event of a sender that asks for JSON.
 type receiptBody struct {
 	EventID   core.ID `json:"event_id"`
 	Duplicate bool    `json:"duplicate"`

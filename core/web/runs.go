@@ -38,11 +38,13 @@ func Runs(o RunsOptions) Piece {
 	}
 }
 
+// runRoutes serve the operators of workflow runs.
 type runRoutes struct {
 	*Door
 	manager RunManager
 }
 
+// list answers with a page of runs, the newest first.
 func (r *runRoutes) list(w http.ResponseWriter, req *http.Request) error {
 	filter, err := runFilter(req)
 	if err != nil {
@@ -56,6 +58,7 @@ func (r *runRoutes) list(w http.ResponseWriter, req *http.Request) error {
 	return nil
 }
 
+// runFilter returns the selection of a listing.
 func runFilter(r *http.Request) (f core.RunFilter, err error) {
 	query, err := queryOf(r, "status", "workflow", "event_id", "after", "limit")
 	if err != nil {
@@ -81,11 +84,13 @@ func runFilter(r *http.Request) (f core.RunFilter, err error) {
 	return f, err
 }
 
+// inspect answers with a run and one page of its steps and history.
 func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	id, err := runID(req)
 	if err != nil {
 		return err
 	}
+	// One limit counts steps and entries together: a page has the steps first.
 	from, limit, err := placeOf(req)
 	if err != nil {
 		return err
@@ -115,6 +120,7 @@ func placeOf(r *http.Request) (from manage.Place, limit int, err error) {
 	return from, limit, err
 }
 
+// redrive continues a failed or canceled run.
 func (r *runRoutes) redrive(w http.ResponseWriter, req *http.Request) error {
 	id, err := runID(req)
 	if err != nil {
@@ -136,6 +142,8 @@ func (r *runRoutes) redrive(w http.ResponseWriter, req *http.Request) error {
 	return nil
 }
 
+// redriveOf reads how to redrive: from the first step and under the run's own definition, unless
+// the body says otherwise.
 func redriveOf(body fields) (manage.Redrive, error) {
 	how := manage.Redrive{From: manage.FromStart, Definition: manage.FollowStored}
 	text, given, err := body.text("from")
@@ -152,6 +160,7 @@ func redriveOf(body fields) (manage.Redrive, error) {
 	return how, err
 }
 
+// cancel ends a run that has not finished.
 func (r *runRoutes) cancel(w http.ResponseWriter, req *http.Request) error {
 	id, err := runID(req)
 	if err != nil {
@@ -183,6 +192,7 @@ func runID(r *http.Request) (core.ID, error) {
 func inspected(run wire.RunStory) [][]byte {
 	pieces := [][]byte{unclosed(run.Run), []byte(`,"output":`), orNull(run.Output), []byte(`,"steps":[`)}
 	for i, s := range run.Steps {
+		// Input and output are documents of senders and handlers, so they keep their bytes.
 		pieces = append(pieces, between(i), unclosed(s.StepHead),
 			[]byte(`,"input":`), orNull(s.Input), []byte(`,"output":`), orNull(s.Output), rest(s.StepTail))
 	}
@@ -196,6 +206,7 @@ func inspected(run wire.RunStory) [][]byte {
 	return append(pieces, []byte(`],"has_more":true,"next":`), mustJSON(run.Next), []byte("}"))
 }
 
+// between returns the comma before the ith element of a list; nothing before the first.
 func between(i int) []byte {
 	if i == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// What operators ask for reaches the service as they meant it.
-func TestWhatRunsAreTold(t *testing.T) {
+// Each request of an operator calls the service with the parameters of the request.
+func TestParametersReachTheRuns(t *testing.T) {
 	failed := string(runNumber(4))
 	for _, tt := range []struct{ method, path, body, want string }{
 		{"GET", "", "", `list "" "" "" "" 50`},
@@ -44,8 +44,8 @@ func TestWhatRunsAreTold(t *testing.T) {
 	} {
 		w := newWorld(t)
 		got := ask(w.handler(), tt.method, "/api/workflow-runs"+tt.path, tt.body)
-		if said := strings.Join(w.clerk.said, "; "); said != tt.want {
-			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, said, tt.want)
+		if calls := strings.Join(w.clerk.calls, "; "); calls != tt.want {
+			t.Errorf("%s %s %s: reported %q, want %q", tt.method, tt.path, tt.body, calls, tt.want)
 		}
 		if (got.Code == 200) != (tt.want != "") || !json.Valid(got.Body.Bytes()) {
 			t.Errorf("%s %s %s: %d %s", tt.method, tt.path, tt.body, got.Code, got.Body)
@@ -53,7 +53,7 @@ func TestWhatRunsAreTold(t *testing.T) {
 	}
 }
 
-// Nothing is told to who has no token, not even whether a run is there.
+// A caller without the token gets the same reply for runs that exist and for others.
 func TestRunsNeedTheToken(t *testing.T) {
 	w := newWorld(t, "auth_token s3cret")
 	h := w.handler()
@@ -68,8 +68,8 @@ func TestRunsNeedTheToken(t *testing.T) {
 			}
 		}
 	}
-	if len(w.clerk.said) > 0 {
-		t.Errorf("reported %q", w.clerk.said)
+	if len(w.clerk.calls) > 0 {
+		t.Errorf("reported %q", w.clerk.calls)
 	}
 	r := httptest.NewRequest("GET", "/api/workflow-runs", nil)
 	r.Header.Set("Authorization", "Bearer s3cret")
@@ -80,8 +80,8 @@ func TestRunsNeedTheToken(t *testing.T) {
 	}
 }
 
-// A run with as much as there may be comes whole, and what is no JSON, as it never
-// should be, does not spoil the rest.
+// The largest page of a run is sent completely. A document that is not JSON, which should never
+// occur, does not spoil the rest.
 func TestARunOfManySteps(t *testing.T) {
 	large := manage.Inspected{Run: core.Run{Output: []byte("\xff")}}
 	for i := range 1000 {

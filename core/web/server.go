@@ -18,7 +18,9 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // HTTP/2 belongs to TLS, and TLS to the proxy in front
 	return &http.Server{
-		Handler:           h,
+		Handler: h,
+		// A client that sends its head byte by byte is cut off after 5 s. 16 KiB of headers are more
+		// than any known sender needs, and bound the memory of each connection.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      60 * time.Second,
@@ -50,6 +52,8 @@ const ownReply = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: clo
 // and 505 for invalid HTTP, 417 for an unknown expectation. net/http has no hook for them,
 // but it writes each of them whole, and they differ from all replies of the gateway.
 func (c *conn) Write(p []byte) (int, error) {
+	// This runs for each write of a connection, so it compares two constants and copies nothing in
+	// the usual case.
 	head, rest, ok := cutOwnReply(p)
 	if !ok {
 		return c.Conn.Write(p)
@@ -71,6 +75,7 @@ func cutOwnReply(p []byte) (head, rest []byte, ok bool) {
 	if !bytes.HasPrefix(p, []byte("HTTP/1.")) {
 		return nil, nil, false
 	}
+	// The gateway's own replies have other headers after the status line.
 	i := bytes.IndexByte(p, '\r')
 	if i < 0 {
 		return nil, nil, false

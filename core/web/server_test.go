@@ -80,7 +80,7 @@ func TestBodyCutShort(t *testing.T) {
 	}
 }
 
-// The limit of headers is 16 KiB and what net/http adds to it.
+// The limit of headers is 16 KiB plus the slack that net/http adds.
 func TestLongHeaders(t *testing.T) {
 	address := newWorld(t).serve()
 	for _, request := range []string{
@@ -119,8 +119,8 @@ func checkAlways(t *testing.T, reply string) {
 	}
 }
 
-// FuzzRequest sends any bytes. What comes back is nothing, or begins with one
-// whole reply that has the headers of every reply.
+// FuzzRequest sends any bytes. The server sends nothing, or first one complete reply with the
+// headers of every reply.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{
 		"GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -157,7 +157,7 @@ func FuzzRequest(f *testing.F) {
 }
 
 // A script is the server's end of a connection whose client sends all it has and
-// then nothing more. Unlike a pipe it has no time: nobody waits for anybody.
+// then nothing more. Unlike with a pipe, neither end ever waits for the other.
 type script struct {
 	net.Conn // nil: anything else net/http might call is a finding
 	in       *bytes.Reader

@@ -22,6 +22,9 @@ type bound struct {
 // slots as a client with one request, until the latter has been served.
 //
 // The zero slots is ready to use.
+//
+// An example with one slot: client A has 200 requests in its line, and B sends one. B's request
+// is served after at most one more of A's, since the lines take turns.
 type slots struct {
 	mu      sync.Mutex
 	bound   bound // of the newest request
@@ -54,7 +57,9 @@ const (
 // patience of the bound, and not at all if too many wait already.
 func (s *slots) enter(ctx context.Context, client netip.Addr, b bound) bool {
 	s.mu.Lock()
+	// The newest request has the newest configuration.
 	s.bound = b
+	// The usual way: a slot is free, and no request waits for one.
 	if s.waiting == 0 && s.free(client) {
 		s.take(client)
 		s.mu.Unlock()
@@ -79,10 +84,12 @@ func (s *slots) leave(client netip.Addr) {
 	s.grant()
 }
 
+// free reports whether a client may take a slot now. The caller holds mu.
 func (s *slots) free(client netip.Addr) bool {
 	return s.taken < s.bound.most && (s.bound.each == 0 || s.of[client] < s.bound.each)
 }
 
+// take counts a slot for a client. The caller holds mu.
 func (s *slots) take(client netip.Addr) {
 	s.taken++
 	if s.bound.each == 0 {
@@ -142,6 +149,7 @@ func (s *slots) grant() {
 		s.take(l.client)
 		l.asking[0].granted <- true
 		s.waiting--
+		// The line goes to the end, unless it is empty now.
 		s.lines = slices.Delete(s.lines, i, i+1)
 		if l.asking = slices.Delete(l.asking, 0, 1); len(l.asking) > 0 {
 			s.lines = append(s.lines, l)
@@ -159,6 +167,8 @@ func (s *slots) await(ctx context.Context, client netip.Addr, a *asking, patienc
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	// A request that is not in its line any more has been answered meanwhile. Then granted has the
+	// answer, and a slot that it was given must not be lost.
 	return !s.withdraw(client, a) && <-a.granted
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // TestTranscripts sends the requests of testdata/*.txtar over a connection each
-// and compares what comes back. A transcript is made of sections:
+// and compares the replies. A transcript consists of sections:
 //
 //	-- setup --           starts a new gateway; one setting of world.set a line
 //	-- any other name --  a request. Host and Content-Length are added if they are

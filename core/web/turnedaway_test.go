@@ -16,8 +16,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// A listener is a receiver that takes everything, and hears what it did not get.
-type listener struct{ heard []string }
+// A listener is a receiver that admits every request and records the refusals.
+type listener struct{ refusals []string }
 
 func (*listener) Admit(intake.Kind, string, netip.Addr) error { return nil }
 
@@ -35,7 +35,7 @@ func (l *listener) Refused(source string, err error) {
 		kind = refusal.Kind
 	}
 	word := map[core.Kind]string{core.Invalid: "invalid", core.TooLarge: "too large", core.Unauthorized: "unauthorized", core.Unsupported: "unsupported"}
-	l.heard = append(l.heard, source+" "+word[kind])
+	l.refusals = append(l.refusals, source+" "+word[kind])
 }
 
 // A dawdler is a body that does not come in time.
@@ -44,8 +44,9 @@ type dawdler struct{}
 func (dawdler) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 func (dawdler) Close() error             { return nil }
 
-// TestReceiversHearWhatTheyDoNotGet: what is refused before the receiver could.
-func TestReceiversHearWhatTheyDoNotGet(t *testing.T) {
+// TestReceiversLearnOfRefusals: a request that a guard refuses is reported to the receiver,
+// so that the metrics of its source count it.
+func TestReceiversLearnOfRefusals(t *testing.T) {
 	tests := []struct {
 		path   string
 		change func(*http.Request)
@@ -71,8 +72,8 @@ func TestReceiversHearWhatTheyDoNotGet(t *testing.T) {
 		if tt.want != "" {
 			want = []string{tt.want}
 		}
-		if !slices.Equal(l.heard, want) {
-			t.Errorf("%s answered %d, and heard %q, want %q", tt.path, w.Code, l.heard, want)
+		if !slices.Equal(l.refusals, want) {
+			t.Errorf("%s answered %d, and reported %q, want %q", tt.path, w.Code, l.refusals, want)
 		}
 	}
 }

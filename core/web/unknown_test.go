@@ -17,7 +17,8 @@ import (
 	"github.com/eventgateway/gateway/core/web"
 )
 
-// A mute store stores what it is given, or not, and does not say which.
+// A mute store stores arrivals or not, as stores says, and answers that it is unavailable unless
+// speaks is set.
 type mute struct {
 	mu     sync.Mutex
 	events map[core.ID]core.Event

@@ -98,6 +98,8 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	}
 	d := &Door{Settings: s, limiter: s.Counts.limit(s.IPRateLimit), budgets: newBudgets(s.Counts, s.MaxInbound)}
 	router := chi.NewRouter()
+	// The guards run before the router looks for a route, so a request for an unknown path counts
+	// against the rate of its client too.
 	router.Use(d.guard)
 	router.NotFound(d.unrouted(router))
 	router.MethodNotAllowed(d.unrouted(router))
@@ -111,10 +113,13 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 func (d *Door) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := d.record(w, r)
+		// The order of the deferred calls: rescue answers for a panic, and then served reports the
+		// status of that answer.
 		defer d.served(rec, r) // after rescue has answered
 		w = rec
 		setAlways(w.Header())
 		defer d.rescue(w, r)
+		// From here on the checks stand in the order of their cost: see the package comment.
 		if d.limiter != nil && !d.limiter.pass(recordOf(w).network) {
 			d.fail(w, r, errTooMany)
 			return
@@ -152,11 +157,17 @@ func (d *Door) rescue(w http.ResponseWriter, r *http.Request) {
 	if v == http.ErrAbortHandler {
 		panic(v) // makes net/http cut the connection
 	}
+	// The reply may have begun. Then its status stays, and only the log shows the panic.
 	d.Log.Error("panic while serving a request", "method", r.Method, "route", r.Pattern, "panic", v, "stack", string(debug.Stack()))
 	d.fail(w, r, errInternal)
 }
 
 // A route is a handler whose errors are answered by its caller.
+//
+// A method of this type reads the request strictly (queryOf, optional or body), calls one method
+// of a service, and writes the result (writeJSON, writePieces or received). It returns the errors
+// of all three unchanged. To add a route: write such a method, register it in a [Piece] with
+// receiving, viewing, changing or polling, describe it in openapi.yaml, and add a transcript.
 type route func(http.ResponseWriter, *http.Request) error
 
 // receiving serves a route whose requests have a body, which [Door.body] reads. A request

@@ -82,15 +82,15 @@ func TestAbortIsPassedOn(t *testing.T) {
 // TestFailuresAreLoggedOnce: as an error, unless it is enough to ask again.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	levels := map[string]string{"broken": "level=ERROR", "unavailable": "level=WARN"}
-	for mood, want := range map[string]string{"broken": `syntax error at`, "unavailable": "dial tcp: refused"} {
-		w := newWorld(t, "store "+mood)
+	for state, want := range map[string]string{"broken": `syntax error at`, "unavailable": "dial tcp: refused"} {
+		w := newWorld(t, "store "+state)
 		reply := ask(w.handler(), "POST", "/webhooks/plain?token=s3cret", "{}").Body.String()
 		log := w.log.String()
-		if strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || !strings.Contains(log, levels[mood]) || strings.Contains(log, "s3cret") {
-			t.Errorf("store %s: log is not one line at %s with %q:\n%s", mood, levels[mood], want, log)
+		if strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || !strings.Contains(log, levels[state]) || strings.Contains(log, "s3cret") {
+			t.Errorf("store %s: log is not one line at %s with %q:\n%s", state, levels[state], want, log)
 		}
 		if strings.Contains(reply, want) {
-			t.Errorf("store %s: the caller is told %q", mood, reply)
+			t.Errorf("store %s: the caller is told %q", state, reply)
 		}
 	}
 	w := newWorld(t)

@@ -96,7 +96,7 @@ func (w *world) set(setting string) {
 	case "export": // breaks
 		w.archive.breaks = true
 	case "store": // works, full, unavailable, broken, late, panics
-		w.store.mood = value
+		w.store.state = value
 	default:
 		w.t.Fatalf("unknown setting %q", setting)
 	}
@@ -147,10 +147,10 @@ func (w *world) intake() *intake.Intake {
 	})
 }
 
-// fetch gets everything but what is said to be away.
+// fetch finds an empty document at every URL, except certificates and URLs with "away".
 func fetch(_ context.Context, url string, _ int64) (int, []byte, error) {
 	if strings.Contains(url, "away") || strings.Contains(url, ".pem") {
-		return 0, nil, errors.New("nobody is there")
+		return 0, nil, errors.New("connection refused")
 	}
 	return http.StatusOK, nil, nil
 }
@@ -199,11 +199,11 @@ func signed(secret string) func(intake.Request) error {
 	}
 }
 
-// store accepts events in memory under ids it counts, as its mood lets it.
+// store accepts events in memory under ids it counts, as its state lets it.
 type store struct {
-	mood string
-	hold chan struct{} // if set, Accept waits until it is closed
-	held chan struct{} // told of every Accept that waits
+	state string
+	hold  chan struct{} // if set, Accept waits until it is closed
+	held  chan struct{} // gets a value for every Accept that waits
 
 	asked func() // if set, called by every query
 
@@ -237,7 +237,7 @@ func (s *store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 func (s *store) Depth(ctx context.Context) (int, error) { return 3, s.moody(ctx) }
 
 func (s *store) Writes(context.Context) error {
-	if s.mood == "full" {
+	if s.state == "full" {
 		return errors.New("no space left on device")
 	}
 	return nil
@@ -247,7 +247,7 @@ func (s *store) moody(ctx context.Context) error {
 	if s.asked != nil {
 		s.asked()
 	}
-	switch s.mood {
+	switch s.state {
 	case "unavailable":
 		return core.Untouched(&core.Refusal{Kind: core.Unavailable, Message: "database unreachable", Cause: errors.New("dial tcp: refused")})
 	case "broken":
@@ -261,7 +261,7 @@ func (s *store) moody(ctx context.Context) error {
 	return nil
 }
 
-// logbook is what was logged.
+// logbook collects the lines of the log.
 type logbook struct {
 	mu   sync.Mutex
 	text strings.Builder

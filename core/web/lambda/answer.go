@@ -30,6 +30,7 @@ type answer struct {
 	large  bool // the body is larger than fits
 }
 
+// newAnswer returns an answer without a status, for a request with this method.
 func newAnswer(method string) *answer {
 	return &answer{method: method, header: http.Header{}, sent: core.NewProxyResponseWriterV2()}
 }
@@ -43,6 +44,7 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	a.status = status
+	// The headers count as they are now. Later changes are lost, as on a connection.
 	maps.Copy(a.sent.Header(), a.header.Clone())
 	for _, name := range ofConnection {
 		a.sent.Header().Del(name)
@@ -61,6 +63,7 @@ func (a *answer) Write(p []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	case len(p) == 0:
 		return 0, nil
+	// The reply cannot be sent. From here on only the fact counts: see Answer.
 	case a.length+len(p) > maxAnswer:
 		a.large = true
 		return 0, errLarge

@@ -47,12 +47,14 @@ func Answer(ctx context.Context, h http.Handler, event []byte, log *slog.Logger)
 	defer cancel()
 	r, err := request(ctx, event)
 	if err == errMalformed {
+		// A request that net/http would refuse gets the reply that the routes would give.
 		r, h = &http.Request{URL: &url.URL{}}, web.Refuse(err)
 	} else if err != nil {
 		return nil, err
 	}
 	a := newAnswer(r.Method)
-	if whole := serve(h, a, r, log); !whole && !a.large {
+	// A reply is sent whole or not at all: the front door has no way to break one off.
+	if complete := serve(h, a, r, log); !complete && !a.large {
 		a = refused(r, errAborted)
 	}
 	text, ok := a.json()
@@ -68,6 +70,7 @@ func within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !ok {
 		return context.WithCancel(ctx)
 	}
+	// A long poll sees this deadline and returns in time: see inTime of core/web.
 	return context.WithDeadline(ctx, deadline.Add(-answerBefore))
 }
 
@@ -79,7 +82,7 @@ func refused(r *http.Request, err error) *answer {
 }
 
 // serve reports whether the handler returned without a panic.
-func serve(h http.Handler, w http.ResponseWriter, r *http.Request, log *slog.Logger) (whole bool) {
+func serve(h http.Handler, w http.ResponseWriter, r *http.Request, log *slog.Logger) (complete bool) {
 	defer func() {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			log.Error("panic while serving a request", "method", r.Method, "panic", v, "stack", string(debug.Stack()))

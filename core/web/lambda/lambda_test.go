@@ -59,8 +59,8 @@ func TestHandlersThatGiveUp(t *testing.T) {
 	}
 }
 
-// TestRepliesThatAreTooLarge: what Lambda would refuse is not sent; it would end the
-// process.
+// TestRepliesThatAreTooLarge: a reply that Lambda would refuse is not sent, since Lambda would end
+// the process.
 func TestRepliesThatAreTooLarge(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -80,21 +80,22 @@ func TestRepliesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// TestEndlessReplies: who says more than fits is told so, and is not kept in memory.
+// TestEndlessReplies: a handler that writes more than fits gets an error from Write, and the rest
+// is not kept in memory.
 func TestEndlessReplies(t *testing.T) {
 	for name, end := range map[string]func(){"gives up": func() {}, "has the connection cut": func() { panic(http.ErrAbortHandler) }} {
-		said, line := 0, []byte(strings.Repeat("x", 64<<10))
+		written, line := 0, []byte(strings.Repeat("x", 64<<10))
 		status, _, body := ask(t, func(w http.ResponseWriter, _ *http.Request) {
-			for said < 1<<30 {
+			for written < 1<<30 {
 				n, err := w.Write(line)
-				if said += n; err != nil {
+				if written += n; err != nil {
 					end()
 					return
 				}
 			}
 		}, event(""))
-		if status != 400 || !strings.Contains(body, "6 MB") || said > maxAnswer {
-			t.Errorf("%s: %d %.80q after %d bytes, want 400 as soon as it is too much", name, status, body, said)
+		if status != 400 || !strings.Contains(body, "6 MB") || written > maxAnswer {
+			t.Errorf("%s: %d %.80q after %d bytes, want 400 as soon as it is too much", name, status, body, written)
 		}
 	}
 }
@@ -111,12 +112,12 @@ func TestHEAD(t *testing.T) {
 // TestAborts: that a handler has a connection cut is no trouble of its own.
 func TestAborts(t *testing.T) {
 	for v, want := range map[any]bool{http.ErrAbortHandler: false, "trouble": true} {
-		var said strings.Builder
+		var written strings.Builder
 		h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(v) })
-		if _, err := Answer(context.Background(), h, []byte(event("")), slog.New(slog.NewTextHandler(&said, nil))); err != nil {
+		if _, err := Answer(context.Background(), h, []byte(event("")), slog.New(slog.NewTextHandler(&written, nil))); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(said.String(), "stack="); got != want {
+		if got := strings.Contains(written.String(), "stack="); got != want {
 			t.Errorf("a panic with %v is logged: %v, want %v", v, got, want)
 		}
 	}

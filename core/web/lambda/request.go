@@ -25,7 +25,10 @@ func request(ctx context.Context, event []byte) (*http.Request, error) {
 	if err := json.Unmarshal(event, &e); err != nil || e.RequestContext.HTTP.Method == "" {
 		return nil, errShape
 	}
+	// The headers are taken from the event before the library splits them.
 	header, host := headerOf(e)
+	// The routes know no stage. A path that is not valid in a URL is repaired, since a signature
+	// may cover it as the front door sent it on.
 	e.RawPath = unstaged(escaped(e.RawPath), e.RequestContext.Stage)
 	e.RequestContext.DomainName = "" // otherwise the library reads it as part of a URL
 	if err := check(&e); err != nil {
@@ -36,12 +39,15 @@ func request(ctx context.Context, event []byte) (*http.Request, error) {
 	if err != nil {
 		return nil, errMalformed
 	}
+	// The parts that the library changed are set again, as net/http's server sets them.
 	r.Method = e.RequestContext.HTTP.Method
 	r.RequestURI = e.RawPath
 	if e.RawQueryString != "" {
 		r.RequestURI += "?" + e.RawQueryString
 	}
 	r.URL.Scheme, r.URL.Host = "", "" // Host has them
+	// web reads the address of the client here, as it reads the peer of a connection. The port is
+	// not known, and not needed.
 	r.RemoteAddr = net.JoinHostPort(e.RequestContext.HTTP.SourceIP, "0")
 	r.Header, r.Host = header, host
 	return r, nil
@@ -112,6 +118,7 @@ func escaped(path string) string {
 	return b.String()
 }
 
+// isHex reports whether a byte is a hexadecimal digit.
 func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
