@@ -7,6 +7,9 @@ import (
 
 // filtering is a slog.Handler. It passes the lines that its filter allows, and limits floods to
 // one line a second. It reads the target from the logger's attribute of that name ([Target]).
+//
+// A handler never changes. WithAttrs and WithGroup return copies, which share the limiter, so all
+// loggers of a process count floods together.
 type filtering struct {
 	slog.Handler
 	filter  filter

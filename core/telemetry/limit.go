@@ -70,6 +70,7 @@ func (l *limiter) handle(ctx context.Context, h slog.Handler, target string, r s
 	if !ok {
 		return h.Handle(ctx, r)
 	}
+	// Other targets, such as worker, log only work that is stored, so a sender cannot flood them.
 	base, reason, stored := describe(target, r)
 	if stored || l.admit(base, reason, most, h, r) {
 		return h.Handle(ctx, r)
@@ -84,8 +85,10 @@ func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Re
 	kind, base := l.known(base, reason)
 	b := l.buckets[kind]
 	if b == nil {
+		// The first line of a kind opens its window. The timer ends the window, also if no further line
+		// comes.
 		b = &bucket{base: base, room: most}
-		b.timer = time.AfterFunc(limitWindow, func() { l.tell(kind, b, most) })
+		b.timer = time.AfterFunc(limitWindow, func() { l.endWindow(kind, b, most) })
 		l.buckets[kind] = b
 		l.reasons[base]++
 	}
@@ -93,6 +96,7 @@ func (l *limiter) admit(base, reason string, most int, h slog.Handler, r slog.Re
 		b.room--
 		return true
 	}
+	// Only the newest line is kept, so a flood costs the memory of one line.
 	b.left++
 	b.newest, b.handler = r.Clone(), h
 	return false
@@ -103,6 +107,8 @@ func (l *limiter) known(base, reason string) (kind, without string) {
 	if kind = base + "\x00" + reason; l.buckets[kind] != nil {
 		return kind, base
 	}
+	// A sender chooses the reason in part, for instance by a field's name. Without this bound each
+	// new reason would have a line of its own.
 	if l.reasons[base] >= maxReasons {
 		kind = base + "\x00" + Other
 	}
@@ -112,9 +118,9 @@ func (l *limiter) known(base, reason string) (kind, without string) {
 	return kind, base
 }
 
-// tell runs at the end of a window. If lines were left out, it writes the newest one and
+// endWindow runs at the end of a window. If lines were left out, it writes the newest one and
 // begins the next window. Otherwise it forgets the kind.
-func (l *limiter) tell(kind string, b *bucket, most int) {
+func (l *limiter) endWindow(kind string, b *bucket, most int) {
 	l.mu.Lock()
 	if l.buckets[kind] != b { // it was flushed
 		l.mu.Unlock()
@@ -125,6 +131,7 @@ func (l *limiter) tell(kind string, b *bucket, most int) {
 		l.mu.Unlock()
 		return
 	}
+	// The line is written without the lock: a slow log must not block all loggers.
 	write := b.summary()
 	b.room = most - 1
 	b.timer.Reset(limitWindow)
@@ -155,6 +162,7 @@ func (b *bucket) summary() func() {
 func (l *limiter) flush() {
 	l.mu.Lock()
 	var writes []func()
+	// The timers are stopped, since flush writes their lines.
 	for kind, b := range l.buckets {
 		b.timer.Stop()
 		if b.left > 0 {

@@ -80,6 +80,7 @@ func printable(r rune) rune {
 }
 
 // off is above every level that lines have.
+// So a target with the level off shows not even errors.
 const off = slog.Level(100)
 
 // levels are the levels that a filter may name.
@@ -111,6 +112,7 @@ func parseFilter(s string) (filter, error) {
 			return filter{rest: slog.LevelInfo}, fmt.Errorf("log filter %q: %q is not one of off, error, warn, info, debug, trace", s, name)
 		}
 		if named {
+			// RUST_LOG names targets as modules: gateway::worker.
 			f.targets[strings.TrimPrefix(strings.TrimSpace(target), "gateway::")] = level
 		} else {
 			f.rest = level

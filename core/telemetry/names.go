@@ -30,6 +30,7 @@ func (n Names) And(m Names) Names {
 		Workflows: map[string][]string{},
 		Alerts:    maps.Clone(m.Alerts),
 	}
+	// A workflow may have other steps in the two configurations. Runs of both may be under way.
 	for _, workflows := range []map[string][]string{n.Workflows, m.Workflows} {
 		for name, steps := range workflows {
 			both.Workflows[name] = union(both.Workflows[name], steps)

@@ -30,6 +30,8 @@ func Log(l *slog.Logger) core.Observer {
 // A logger has one slog.Logger for each target.
 type logger struct{ http, intake, cron, worker, alert, pull, workflow, store, config, manage *slog.Logger }
 
+// observe writes the line of a fact. A fact that is not listed makes no line; the tests of package
+// metrics hold that each has one.
 func (o logger) observe(f core.Fact) {
 	switch f := f.(type) {
 	case core.Accepted:
@@ -110,6 +112,8 @@ func (o logger) superseded(f core.Superseded) {
 // clocksDiffer logs that this machine's clock differs from the database's by 1 s or more, or
 // that the clocks agree again.
 func (o logger) clocksDiffer(f core.ClocksDiffer) {
+	// The message names NTP, since a wrong clock makes signatures fail and schedules fire at other
+	// times.
 	level, message := slog.LevelWarn, "this machine's clock differs from the database's; stored times are the database's, let NTP set both"
 	if f.Ahead.Abs() < time.Second {
 		level, message = slog.LevelInfo, "this machine's clock agrees with the database's again"
@@ -202,6 +206,7 @@ func (o logger) settled(f core.Settled) {
 	case core.Dead:
 		level, message = slog.LevelError, words.dead
 	}
+	// The line is built only if it is shown, since this is a frequent fact.
 	log := o.delivery(f.Job.Lane)
 	if !log.Enabled(context.Background(), level) {
 		return

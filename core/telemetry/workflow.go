@@ -54,6 +54,7 @@ func stepWords(f core.StepMoved) (slog.Level, string) {
 
 // runMoved logs the new status of a run.
 func (o logger) runMoved(f core.RunMoved) {
+	// Only a run that failed needs a person. A canceled one was ended by a person.
 	level, message := slog.LevelInfo, "workflow run "
 	attrs := runAttrs(f.Run)
 	switch {

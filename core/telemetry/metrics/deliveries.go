@@ -29,6 +29,9 @@ var classes = []string{
 }
 
 // deliveries counts the outcomes of jobs.
+//
+// mortality has a series for every lane, also for those of queues and workflows: one alert rule on
+// dlq_total covers all work that was given up.
 type deliveries struct {
 	handlers  known[*handler]
 	alerts    known[words] // the results, by the lane of the alert place
@@ -36,6 +39,8 @@ type deliveries struct {
 }
 
 // A handler holds the metrics of one handler.
+//
+// took and lag are resolved observers, so that an attempt hashes no label.
 type handler struct {
 	results, errors words
 	moved           words
@@ -102,6 +107,7 @@ func targets(n telemetry.Names) (all []string) {
 // settled counts an attempt. Attempts at queue messages are counted by [queues.pulled] instead,
 // except dead messages.
 func (d *deliveries) settled(f core.Settled) {
+	// A dead job counts in every kind of lane. The rest depends on the kind.
 	lane, o := f.Job.Lane, f.Outcome
 	if o.Status == core.Dead {
 		d.mortality.of(lane.Consumer()).Inc()
@@ -119,6 +125,7 @@ func (d *deliveries) settled(f core.Settled) {
 // retry by an operator, would add its own waiting time.
 func (h *handler) settled(j core.Job, o core.Outcome) {
 	a := o.Attempt
+	// An attempt has one result. A failed one also has a class of error.
 	h.results.count(string(o.Status))
 	if a.Error != "" {
 		h.errors.count(classOf(a.Error))
@@ -164,6 +171,8 @@ func (w words) count(word string) {
 }
 
 // queues counts the messages that the consumers of queues receive, settle, extend and return.
+//
+// A message that becomes dead counts here, and in dlq_total by way of its Settled fact.
 type queues struct{ messages known[words] }
 
 var actions = []core.PullAction{

@@ -73,47 +73,51 @@ func (l *lanes) Describe(to chan<- *prometheus.Desc) {
 
 // Collect reads the statistics and sends the numbers of all lanes.
 func (l *lanes) Collect(to chan<- prometheus.Metric) {
+	// Prometheus' library passes no context. The bound keeps a scrape below the usual 10 s.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	stats, err := l.ask(ctx)
 	if err != nil {
 		return
 	}
-	tell := func(d *prometheus.Desc, value float64, labels ...string) {
+	send := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	for _, s := range stats.Lanes {
-		l.tell(tell, stats.At, s)
+		l.collect(send, stats.At, s)
 	}
+	// Jobs are added up by kind, since a series for each lane and status would be five for each
+	// handler.
 	for kind, count := range byKind(stats.Lanes) {
 		for status, n := range count {
-			tell(l.jobs, float64(n), kind, string(status))
+			send(l.jobs, float64(n), kind, string(status))
 		}
 	}
 }
 
-// tell sends the numbers of one lane.
-func (l *lanes) tell(tell func(*prometheus.Desc, float64, ...string), now time.Time, s manage.LaneStats) {
+// collect sends the numbers of one lane.
+func (l *lanes) collect(send func(*prometheus.Desc, float64, ...string), now time.Time, s manage.LaneStats) {
 	due := time.Duration(0)
 	if !s.OldestDue.IsZero() {
 		due = max(now.Sub(s.OldestDue), 0)
 	}
-	tell(l.oldest, due.Seconds(), s.Lane.Consumer())
+	send(l.oldest, due.Seconds(), s.Lane.Consumer())
 	switch kindOf(s.Lane) {
 	case ofQueue:
-		tell(l.depth, float64(s.Pending+s.Processing), s.Lane.Queue())
+		send(l.depth, float64(s.Pending+s.Processing), s.Lane.Queue())
 	case ofHandler:
 		isOpen := 0.0
 		if s.Gate.Open() {
 			isOpen = 1
 		}
-		tell(l.open, isOpen, s.Lane.Handler())
+		send(l.open, isOpen, s.Lane.Handler())
 	}
 }
 
 // byKind adds up the jobs of all lanes of a kind, by status.
 func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 	count := map[string]map[core.Status]int{}
+	// Each kind and status has a number, also 0, so that a graph has no gaps.
 	for _, kind := range kinds {
 		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0}
 	}

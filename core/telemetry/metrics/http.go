@@ -14,6 +14,9 @@ import (
 )
 
 // requests counts requests by route, method and status.
+//
+// Served reads the map without a lock, for each request. Expect copies it under the mutex expect,
+// a few times at a start or a reload.
 type requests struct {
 	family   *prometheus.CounterVec
 	expect   sync.Mutex
@@ -74,6 +77,7 @@ func (m *Metrics) Expect(method, pattern string) {
 	if method != http.MethodGet && method != http.MethodHead {
 		statuses = append(bodied[:len(bodied):len(bodied)], answered...)
 	}
+	// Readers may hold the old map, so it stays as it is.
 	more := maps.Clone(all)
 	more[r] = m.requests.replies(pattern, method, statuses)
 	m.requests.routed.Store(&more)
@@ -84,6 +88,7 @@ func (m *Metrics) Expect(method, pattern string) {
 func (m *Metrics) Served(pattern, method string, status int) {
 	all := (*m.requests.routed.Load())[route{pattern, method}]
 	if all == nil {
+		// The path of such a request is no label: its sender chose it.
 		all = m.requests.unrouted.of(method)
 	}
 	c, ok := all.byStatus[status]

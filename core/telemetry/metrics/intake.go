@@ -31,6 +31,8 @@ type intake struct {
 }
 
 // A source holds the metrics of one source.
+//
+// The first group is events_received_total by result. Each request moves exactly one of them.
 type source struct {
 	accepted, duplicate, unverified, invalid, tooLarge, refused, looped, failed prometheus.Counter
 
@@ -75,9 +77,9 @@ func (i *intake) accepted(f core.Accepted) {
 // len(asked), some jobs with a key were left out as repeats. Their number is exact; which ones
 // were left out is not known, so the first jobs with a key are counted.
 func (i *intake) count(asked []core.NewJob, stored int) {
-	whole := stored == len(asked)
+	allStored := stored == len(asked)
 	for _, j := range asked {
-		if whole || j.Key == "" {
+		if allStored || j.Key == "" {
 			i.created[kindOf(j.Lane)].Inc()
 			stored--
 		}

@@ -82,6 +82,7 @@ func New(o Options) *Metrics {
 	r := prometheus.NewRegistry()
 	f := factory{r}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	// A join with this series adds the version to any other one.
 	f.gauge("build_info", "The build that runs, in its labels; always 1.", "version", "revision", "goversion").
 		WithLabelValues(o.Version, o.Revision, o.Go).Set(1)
 	m := &Metrics{
@@ -107,6 +108,7 @@ func New(o Options) *Metrics {
 func (m *Metrics) Configure(n telemetry.Names) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// The names of two configurations: facts about work of the old one still arrive.
 	f, both := factory{m.registry}, n.And(m.names)
 	m.facts.Store(&facts{
 		intake:     newIntake(f, both),
@@ -124,6 +126,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.expositi
 // Observe counts a fact. It is a [core.Observer]. Some facts move no number: only the log shows
 // them.
 func (m *Metrics) Observe(f core.Fact) {
+	// One load for the whole fact, so that its counts belong to one configuration.
 	now := m.facts.Load()
 	switch f := f.(type) {
 	case core.Accepted:

@@ -18,7 +18,7 @@ import (
 // under its own name.
 func TestStoreIsMeasured(t *testing.T) {
 	m := newMetrics()
-	store := reflect.ValueOf(m.Store(&oracle{}))
+	store := reflect.ValueOf(m.Store(&recorder{}))
 	capital := regexp.MustCompile(`(.)([A-Z])`)
 	for i := range reflect.TypeFor[core.Store]().NumMethod() {
 		method := reflect.TypeFor[core.Store]().Method(i)
@@ -39,7 +39,7 @@ func TestStoreIsMeasured(t *testing.T) {
 		got := moves(t, m, func() {
 			defer func() {
 				if broken := recover(); broken != nil {
-					t.Fatalf("%s: %v; the oracle of this test has no method %[1]s, or measured.%[1]s fails", method.Name, broken)
+					t.Fatalf("%s: %v; the recorder of this test has no method %[1]s, or measured.%[1]s fails", method.Name, broken)
 				}
 			}()
 			results = call.Call(args)
@@ -67,7 +67,7 @@ func TestStoreErrorsThatCount(t *testing.T) {
 		{errors.New("no such table"), true},
 	} {
 		m := newMetrics()
-		s := m.Store(&oracle{mood: func(string) error { return tt.err }})
+		s := m.Store(&recorder{fail: func(string) error { return tt.err }})
 		var err error
 		got := moves(t, m, func() { err = s.Ping(t.Context()) })
 		if !errors.Is(err, tt.err) || (len(got) == 2) != tt.count {
@@ -76,207 +76,207 @@ func TestStoreErrorsThatCount(t *testing.T) {
 	}
 }
 
-// An oracle is a store that answers each call with the name of the method.
-type oracle struct {
+// A recorder is a store that answers each call with the name of the method.
+type recorder struct {
 	core.Store
-	mood func(method string) error
+	fail func(method string) error
 }
 
-func (f *oracle) told(method string) error {
-	if f.mood != nil {
-		return f.mood(method)
+func (f *recorder) answer(method string) error {
+	if f.fail != nil {
+		return f.fail(method)
 	}
 	return errors.New(method)
 }
 
-func (f *oracle) Accept(context.Context, core.Arrival) (r core.Receipt, err error) {
-	return r, f.told("Accept")
+func (f *recorder) Accept(context.Context, core.Arrival) (r core.Receipt, err error) {
+	return r, f.answer("Accept")
 }
 
-func (f *oracle) AcceptAll(context.Context, []core.Arrival) (r []core.Receipt, err error) {
-	return r, f.told("AcceptAll")
+func (f *recorder) AcceptAll(context.Context, []core.Arrival) (r []core.Receipt, err error) {
+	return r, f.answer("AcceptAll")
 }
 
-func (f *oracle) Due(context.Context, []core.Lane) (r map[core.Lane]core.Outlook, err error) {
-	return r, f.told("Due")
+func (f *recorder) Due(context.Context, []core.Lane) (r map[core.Lane]core.Outlook, err error) {
+	return r, f.answer("Due")
 }
 
-func (f *oracle) Take(context.Context, time.Time, []core.Quota) (r []core.TakenJob, err error) {
-	return r, f.told("Take")
+func (f *recorder) Take(context.Context, time.Time, []core.Quota) (r []core.TakenJob, err error) {
+	return r, f.answer("Take")
 }
 
-func (f *oracle) Settle(context.Context, ...core.Outcome) (r core.Settlement, err error) {
-	return r, f.told("Settle")
+func (f *recorder) Settle(context.Context, ...core.Outcome) (r core.Settlement, err error) {
+	return r, f.answer("Settle")
 }
 
-func (f *oracle) Release(context.Context, time.Time, ...core.Job) error {
-	return f.told("Release")
+func (f *recorder) Release(context.Context, time.Time, ...core.Job) error {
+	return f.answer("Release")
 }
 
-func (f *oracle) Recover(context.Context, time.Time, []core.Lane) (r int, err error) {
-	return r, f.told("Recover")
+func (f *recorder) Recover(context.Context, time.Time, []core.Lane) (r int, err error) {
+	return r, f.answer("Recover")
 }
 
-func (f *oracle) Lapsed(context.Context, time.Time, []core.Lane, int) (r []core.TakenJob, err error) {
-	return r, f.told("Lapsed")
+func (f *recorder) Lapsed(context.Context, time.Time, []core.Lane, int) (r []core.TakenJob, err error) {
+	return r, f.answer("Lapsed")
 }
 
-func (f *oracle) Strays(context.Context, time.Time, []core.Lane) (r map[core.Lane]time.Time, err error) {
-	return r, f.told("Strays")
+func (f *recorder) Strays(context.Context, time.Time, []core.Lane) (r map[core.Lane]time.Time, err error) {
+	return r, f.answer("Strays")
 }
 
-func (f *oracle) CloseBreakers(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
-	return r, f.told("CloseBreakers")
+func (f *recorder) CloseBreakers(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
+	return r, f.answer("CloseBreakers")
 }
 
-func (f *oracle) Ack(context.Context, time.Time, core.Lane, []core.Ref) (r int, err error) {
-	return r, f.told("Ack")
+func (f *recorder) Ack(context.Context, time.Time, core.Lane, []core.Ref) (r int, err error) {
+	return r, f.answer("Ack")
 }
 
-func (f *oracle) Extend(context.Context, time.Time, core.Lane, []core.Ref) (r int, err error) {
-	return r, f.told("Extend")
+func (f *recorder) Extend(context.Context, time.Time, core.Lane, []core.Ref) (r int, err error) {
+	return r, f.answer("Extend")
 }
 
-func (f *oracle) Held(context.Context, core.Lane, []core.Ref) (r []core.TakenJob, err error) {
-	return r, f.told("Held")
+func (f *recorder) Held(context.Context, core.Lane, []core.Ref) (r []core.TakenJob, err error) {
+	return r, f.answer("Held")
 }
 
-func (f *oracle) Marks(context.Context, []string) (r map[string]core.Mark, err error) {
-	return r, f.told("Marks")
+func (f *recorder) Marks(context.Context, []string) (r map[string]core.Mark, err error) {
+	return r, f.answer("Marks")
 }
 
-func (f *oracle) Mark(context.Context, ...core.Mark) error {
-	return f.told("Mark")
+func (f *recorder) Mark(context.Context, ...core.Mark) error {
+	return f.answer("Mark")
 }
 
-func (f *oracle) Definition(context.Context, string) (r core.Definition, err error) {
-	return r, f.told("Definition")
+func (f *recorder) Definition(context.Context, string) (r core.Definition, err error) {
+	return r, f.answer("Definition")
 }
 
-func (f *oracle) Situations(context.Context, []core.ID) (r map[core.ID]core.Situation, err error) {
-	return r, f.told("Situations")
+func (f *recorder) Situations(context.Context, []core.ID) (r map[core.ID]core.Situation, err error) {
+	return r, f.answer("Situations")
 }
 
-func (f *oracle) Survey(context.Context, core.ID, int, core.Wanted) (r []core.Step, err error) {
-	return r, f.told("Survey")
+func (f *recorder) Survey(context.Context, core.ID, int, core.Wanted) (r []core.Step, err error) {
+	return r, f.answer("Survey")
 }
 
-func (f *oracle) Transit(context.Context, ...core.Transition) (r []bool, err error) {
-	return r, f.told("Transit")
+func (f *recorder) Transit(context.Context, ...core.Transition) (r []bool, err error) {
+	return r, f.answer("Transit")
 }
 
-func (f *oracle) Awaited(context.Context, time.Time, string, string) (r core.Awaiting, err error) {
-	return r, f.told("Awaited")
+func (f *recorder) Awaited(context.Context, time.Time, string, string) (r core.Awaiting, err error) {
+	return r, f.answer("Awaited")
 }
 
-func (f *oracle) Event(context.Context, core.ID) (r core.Event, err error) {
-	return r, f.told("Event")
+func (f *recorder) Event(context.Context, core.ID) (r core.Event, err error) {
+	return r, f.answer("Event")
 }
 
-func (f *oracle) Events(context.Context, core.EventFilter) (r core.Page[core.Event], err error) {
-	return r, f.told("Events")
+func (f *recorder) Events(context.Context, core.EventFilter) (r core.Page[core.Event], err error) {
+	return r, f.answer("Events")
 }
 
-func (f *oracle) Job(context.Context, core.ID) (r core.Job, err error) {
-	return r, f.told("Job")
+func (f *recorder) Job(context.Context, core.ID) (r core.Job, err error) {
+	return r, f.answer("Job")
 }
 
-func (f *oracle) Jobs(context.Context, core.JobFilter) (r core.Page[core.Job], err error) {
-	return r, f.told("Jobs")
+func (f *recorder) Jobs(context.Context, core.JobFilter) (r core.Page[core.Job], err error) {
+	return r, f.answer("Jobs")
 }
 
-func (f *oracle) Attempts(context.Context, core.ID) (r []core.Attempt, err error) {
-	return r, f.told("Attempts")
+func (f *recorder) Attempts(context.Context, core.ID) (r []core.Attempt, err error) {
+	return r, f.answer("Attempts")
 }
 
-func (f *oracle) AttemptsOf(context.Context, []core.ID) (r map[core.ID][]core.Attempt, err error) {
-	return r, f.told("AttemptsOf")
+func (f *recorder) AttemptsOf(context.Context, []core.ID) (r map[core.ID][]core.Attempt, err error) {
+	return r, f.answer("AttemptsOf")
 }
 
-func (f *oracle) Depth(context.Context) (r int, err error) {
-	return r, f.told("Depth")
+func (f *recorder) Depth(context.Context) (r int, err error) {
+	return r, f.answer("Depth")
 }
 
-func (f *oracle) Tallies(context.Context, time.Time, []core.Lane) (r map[core.Lane]core.Tally, err error) {
-	return r, f.told("Tallies")
+func (f *recorder) Tallies(context.Context, time.Time, []core.Lane) (r map[core.Lane]core.Tally, err error) {
+	return r, f.answer("Tallies")
 }
 
-func (f *oracle) Peek(context.Context, time.Time, core.Lane, int) (r []core.TakenJob, err error) {
-	return r, f.told("Peek")
+func (f *recorder) Peek(context.Context, time.Time, core.Lane, int) (r []core.TakenJob, err error) {
+	return r, f.answer("Peek")
 }
 
-func (f *oracle) DeadLetters(context.Context, core.Lane, core.ID, int) (r core.Page[core.TakenJob], err error) {
-	return r, f.told("DeadLetters")
+func (f *recorder) DeadLetters(context.Context, core.Lane, core.ID, int) (r core.Page[core.TakenJob], err error) {
+	return r, f.answer("DeadLetters")
 }
 
-func (f *oracle) Finished(context.Context, time.Time, core.ID, int) (r core.Page[core.Job], err error) {
-	return r, f.told("Finished")
+func (f *recorder) Finished(context.Context, time.Time, core.ID, int) (r core.Page[core.Job], err error) {
+	return r, f.answer("Finished")
 }
 
-func (f *oracle) Completed(context.Context) (r int, err error) {
-	return r, f.told("Completed")
+func (f *recorder) Completed(context.Context) (r int, err error) {
+	return r, f.answer("Completed")
 }
 
-func (f *oracle) Nth(context.Context, core.EventFilter, int) (r core.ID, err error) {
-	return r, f.told("Nth")
+func (f *recorder) Nth(context.Context, core.EventFilter, int) (r core.ID, err error) {
+	return r, f.answer("Nth")
 }
 
-func (f *oracle) Read(context.Context, core.ID, core.EventFilter) (r core.Page[core.Event], err error) {
-	return r, f.told("Read")
+func (f *recorder) Read(context.Context, core.ID, core.EventFilter) (r core.Page[core.Event], err error) {
+	return r, f.answer("Read")
 }
 
-func (f *oracle) JobsOf(context.Context, []core.ID) (r map[core.ID][]core.Job, err error) {
-	return r, f.told("JobsOf")
+func (f *recorder) JobsOf(context.Context, []core.ID) (r map[core.ID][]core.Job, err error) {
+	return r, f.answer("JobsOf")
 }
 
-func (f *oracle) Run(context.Context, core.ID) (r core.Run, err error) {
-	return r, f.told("Run")
+func (f *recorder) Run(context.Context, core.ID) (r core.Run, err error) {
+	return r, f.answer("Run")
 }
 
-func (f *oracle) Runs(context.Context, core.RunFilter) (r core.Page[core.Run], err error) {
-	return r, f.told("Runs")
+func (f *recorder) Runs(context.Context, core.RunFilter) (r core.Page[core.Run], err error) {
+	return r, f.answer("Runs")
 }
 
-func (f *oracle) Steps(context.Context, core.ID, int, core.ID, int) (r core.Page[core.Step], err error) {
-	return r, f.told("Steps")
+func (f *recorder) Steps(context.Context, core.ID, int, core.ID, int) (r core.Page[core.Step], err error) {
+	return r, f.answer("Steps")
 }
 
-func (f *oracle) History(context.Context, core.ID, int, int) (r []core.Entry, err error) {
-	return r, f.told("History")
+func (f *recorder) History(context.Context, core.ID, int, int) (r []core.Entry, err error) {
+	return r, f.answer("History")
 }
 
-func (f *oracle) Retry(context.Context, time.Time, core.ID, core.Lane) (r int, err error) {
-	return r, f.told("Retry")
+func (f *recorder) Retry(context.Context, time.Time, core.ID, core.Lane) (r int, err error) {
+	return r, f.answer("Retry")
 }
 
-func (f *oracle) Replay(context.Context, time.Time, ...core.Arrival) (r int, err error) {
-	return r, f.told("Replay")
+func (f *recorder) Replay(context.Context, time.Time, ...core.Arrival) (r int, err error) {
+	return r, f.answer("Replay")
 }
 
-func (f *oracle) Turn(context.Context, time.Time, string, time.Duration) (r bool, err error) {
-	return r, f.told("Turn")
+func (f *recorder) Turn(context.Context, time.Time, string, time.Duration) (r bool, err error) {
+	return r, f.answer("Turn")
 }
 
-func (f *oracle) Purge(context.Context, time.Time, int) (r int, more bool, err error) {
-	return r, more, f.told("Purge")
+func (f *recorder) Purge(context.Context, time.Time, int) (r int, more bool, err error) {
+	return r, more, f.answer("Purge")
 }
 
-func (f *oracle) Drain(context.Context, core.Lane, core.ID, int) (r int, err error) {
-	return r, f.told("Drain")
+func (f *recorder) Drain(context.Context, core.Lane, core.ID, int) (r int, err error) {
+	return r, f.answer("Drain")
 }
 
-func (f *oracle) Migrate(context.Context) error {
-	return f.told("Migrate")
+func (f *recorder) Migrate(context.Context) error {
+	return f.answer("Migrate")
 }
 
-func (f *oracle) Schema(context.Context) (have, want int, err error) {
-	return have, want, f.told("Schema")
+func (f *recorder) Schema(context.Context) (have, want int, err error) {
+	return have, want, f.answer("Schema")
 }
 
-func (f *oracle) Rehearse(context.Context, core.Work) error {
-	return f.told("Rehearse")
+func (f *recorder) Rehearse(context.Context, core.Work) error {
+	return f.answer("Rehearse")
 }
 
-func (f *oracle) Ping(context.Context) error {
-	return f.told("Ping")
+func (f *recorder) Ping(context.Context) error {
+	return f.answer("Ping")
 }

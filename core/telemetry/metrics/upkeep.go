@@ -31,6 +31,7 @@ func (p *purges) purged(f core.Purged) {
 }
 
 // schedules counts slots that were never fired.
+// They are a count of lost work: each slot is an event that was never made.
 type schedules struct{ skipped known[prometheus.Counter] }
 
 func newSchedules(f factory, sources []string) schedules {

@@ -52,6 +52,7 @@ func timeout() time.Duration {
 // sets them.
 func certificates() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	// A named CA replaces those of the system, as the specification of OTLP has it.
 	if file := setting("CERTIFICATE"); file != "" {
 		pem, err := os.ReadFile(file)
 		if err != nil {

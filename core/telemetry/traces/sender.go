@@ -14,6 +14,9 @@ import (
 )
 
 // A sender sends spans to the collector, and reports how many are lost.
+//
+// A span counts as waiting from admit to the end of its export, in the SDK's queue as well as in a
+// request under way.
 type sender struct {
 	*otlptrace.Exporter
 	trouble *trouble
@@ -43,7 +46,7 @@ func (s *sender) admit() bool {
 		return true
 	}
 	s.waiting.Add(-1)
-	s.trouble.tell(errNoRoom, 1)
+	s.trouble.report(errNoRoom, 1)
 	return false
 }
 
@@ -52,7 +55,7 @@ func (s *sender) admit() bool {
 func (s *sender) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	defer s.waiting.Add(-int64(len(spans)))
 	if err := core.Contain(func() error { return s.Exporter.ExportSpans(ctx, spans) }); err != nil {
-		s.trouble.tell(err, len(spans))
+		s.trouble.report(err, len(spans))
 	}
 	return nil // it was reported
 }

@@ -13,6 +13,9 @@ import (
 )
 
 // A piece is finished work, from which a span is made.
+//
+// It holds what the SDK needs at once: a span is started and ended in one call, with the times of
+// the work.
 type piece struct {
 	core.Span
 	parent trace.SpanContext
@@ -53,7 +56,7 @@ func (x *Exporter) accepted(f core.Accepted) {
 		return
 	}
 	parent := contextOf(f.Parent, f.Event.Headers[core.Tracestate]).WithRemote(true)
-	x.tell(piece{
+	x.export(piece{
 		Span: span, parent: parent, name: "receive " + f.Event.Source, kind: trace.SpanKindServer,
 		began: f.Event.CreatedAt, ended: f.Event.CreatedAt.Add(f.Took),
 		attrs: append(about(f.Event), attribute.Int("gateway.jobs", f.Jobs)),
@@ -72,13 +75,14 @@ func (x *Exporter) settled(f core.Settled) {
 		Span: span.Attempt(f.Job), parent: within(span, f.Event), kind: trace.SpanKindClient,
 		name: "deliver " + lane.Handler(),
 	}
-	who := attribute.String("gateway.handler", lane.Handler())
+	consumer := attribute.String("gateway.handler", lane.Handler())
+	// A message has no call of the gateway, so its span has the kind consumer.
 	if queue := lane.Queue(); queue != "" {
-		p.kind, p.name, who = trace.SpanKindConsumer, "settle "+queue, attribute.String("gateway.queue", queue)
+		p.kind, p.name, consumer = trace.SpanKindConsumer, "settle "+queue, attribute.String("gateway.queue", queue)
 	}
-	p.attrs = append(about(f.Event), attribute.String("gateway.job", string(f.Job.ID)), who,
+	p.attrs = append(about(f.Event), attribute.String("gateway.job", string(f.Job.ID)), consumer,
 		attribute.String("gateway.status", string(f.Outcome.Status)))
-	x.tell(p.of(f.Outcome.Attempt))
+	x.export(p.of(f.Outcome.Attempt))
 }
 
 // stepMoved makes the span of a step's call. The call and the step may end differently: a reply
@@ -94,7 +98,7 @@ func (x *Exporter) stepMoved(f core.StepMoved) {
 		attrs: append(append(about(f.Event), aboutRun(f.Run)...),
 			attribute.String("gateway.step", f.Step.Path), attribute.String("gateway.status", string(f.Step.Status))),
 	}
-	x.tell(p.of(f.Attempt))
+	x.export(p.of(f.Attempt))
 }
 
 // runMoved makes the span of a finished run. A redriven run gets another span when it finishes.
@@ -103,11 +107,12 @@ func (x *Exporter) runMoved(f core.RunMoved) {
 	if !ok || !f.Run.Status.Finished() {
 		return
 	}
+	// The span of a run covers its steps, so it begins with the first of them.
 	began := f.Run.StartedAt
 	if began.IsZero() {
 		began = f.Run.FinishedAt // the run ended before its first step
 	}
-	x.tell(piece{
+	x.export(piece{
 		Span: span.Run(f.Run.ID, f.Run.Epoch), parent: within(span, f.Event),
 		name: "run " + f.Run.Workflow, kind: trace.SpanKindInternal,
 		began: began, ended: f.Run.FinishedAt, wrong: f.Run.Error,
@@ -160,9 +165,10 @@ func (p piece) of(a core.Attempt) piece {
 // maxWords bounds the error text of a span, in bytes.
 const maxWords = 1 << 10
 
-// tell hands a span to the SDK. The SDK asks the sampler again and queues the span. A span that
+// export hands a span to the SDK. The SDK asks the sampler again and queues the span. A span that
 // is never ended is dropped by the SDK.
-func (x *Exporter) tell(p piece) {
+func (x *Exporter) export(p piece) {
+	// The context carries the id that the span must have, for naming, and its parent.
 	ctx := trace.ContextWithSpanContext(context.WithValue(context.Background(), named{}, p.Span), p.parent)
 	_, s := x.tracer.Start(ctx, p.name, trace.WithTimestamp(p.began), trace.WithSpanKind(p.kind), trace.WithAttributes(p.attrs...))
 	if !s.IsRecording() || !x.sender.admit() {

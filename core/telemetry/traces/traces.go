@@ -70,6 +70,8 @@ type Options struct {
 }
 
 // An Exporter makes spans and sends them on. It is safe for concurrent use.
+//
+// It keeps no state of single traces. The SDK's provider holds the queue, and the sender counts.
 type Exporter struct {
 	sender   *sender
 	provider *sdk.TracerProvider
@@ -83,6 +85,7 @@ type Exporter struct {
 // A process has one exporter: OpenTelemetry's error handler is global, so messages go to the
 // log of the newest exporter.
 func Start(ctx context.Context, o Options) (*Exporter, error) {
+	// The handlers are set before the SDK reads its settings, so that wrong settings are logged.
 	trouble := &trouble{log: o.Log, clock: o.Clock}
 	otel.SetErrorHandler(trouble)
 	otel.SetLogger(remarks(o.Log))
@@ -103,6 +106,7 @@ func Start(ctx context.Context, o Options) (*Exporter, error) {
 		trouble.Handle(err) // the known attributes are used
 	}
 	to := &sender{Exporter: client, trouble: trouble, room: int64(queueSize())}
+	// The queue of the SDK and the room of the sender have the same size: see admit.
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(to, sdk.WithMaxQueueSize(queueSize())), sdk.WithResource(described), sdk.WithIDGenerator(naming{}))
 	return &Exporter{
 		sender:   to,

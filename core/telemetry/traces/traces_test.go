@@ -353,14 +353,14 @@ func TestTrouble(t *testing.T) {
 		log := &lines{}
 		x := &trouble{clock: core.SystemClock, log: slog.New(slog.NewTextHandler(log, nil))}
 		for range 130 {
-			x.tell(errors.New("away"), 2)
+			x.report(errors.New("away"), 2)
 			time.Sleep(time.Second)
 		}
 		if lost := x.end(); lost != 18 {
 			t.Errorf("end = %d, want the 18 spans that were lost since the last line", lost)
 		}
 		time.Sleep(time.Hour)
-		x.tell(errors.New("away"), 2)
+		x.report(errors.New("away"), 2)
 		got := strings.Split(strings.TrimSpace(log.String()), "\n")
 		if len(got) != 3 || !strings.HasSuffix(got[0], "error=away spans_lost=2") || !strings.HasSuffix(got[2], "error=away spans_lost=120") {
 			t.Errorf("reported %q, want three lines", got)
@@ -368,8 +368,8 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// TestSettingsAreNotTold: the log names a wrong setting, without the values of headers.
-func TestSettingsAreNotTold(t *testing.T) {
+// TestSettingsAreNotLogged: the log names a wrong setting, without the values of headers.
+func TestSettingsAreNotLogged(t *testing.T) {
 	_, log := start(t, "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS", "authorization Bearer canary", "OTEL_TRACES_SAMPLER", "sometimes")
 	if got := log.String(); !strings.Contains(got, "parse headers") || !strings.Contains(got, "sometimes") || strings.Contains(got, "canary") {
 		t.Errorf("log %q, want what is wrong and no values of headers", got)

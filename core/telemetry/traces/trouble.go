@@ -27,10 +27,10 @@ type trouble struct {
 }
 
 // Handle implements OpenTelemetry's ErrorHandler, for failures of any kind.
-func (t *trouble) Handle(err error) { t.tell(err, 0) }
+func (t *trouble) Handle(err error) { t.report(err, 0) }
 
-// tell logs an error and the lost spans, or only counts the spans if the last line is too new.
-func (t *trouble) tell(err error, spans int) {
+// report logs an error and the lost spans, or only counts the spans if the last line is too new.
+func (t *trouble) report(err error, spans int) {
 	if lost, due := t.count(spans); due {
 		t.log.Warn("trouble with the export of traces", "error", text(err.Error()), "spans_lost", lost)
 	}
@@ -41,6 +41,7 @@ func (t *trouble) tell(err error, spans int) {
 func (t *trouble) count(spans int) (lost int, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Spans are counted also between two lines, so that the next line has all of them.
 	t.lost += spans
 	now := t.clock()
 	if t.over || now.Before(t.next) {
