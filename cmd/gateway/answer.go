@@ -15,6 +15,8 @@ import (
 )
 
 // An answer is the gateway's response to an event.
+// The fields are those of the API. Jobs is nil if the answer does not say it, which is
+// different from 0.
 type answer struct {
 	StatusCode int     `json:"status_code"`
 	EventID    core.ID `json:"event_id"`
@@ -24,6 +26,8 @@ type answer struct {
 }
 
 // maxAnswer bounds the bytes of an answer that are read.
+// An answer is a few hundred bytes. The bound protects this program from a server that is no
+// gateway.
 const maxAnswer = 64 << 10
 
 // readAnswer reads an answer as JSON, or as the text that senders of webhooks get.
@@ -36,6 +40,7 @@ func readAnswer(r *http.Response) (answer, error) {
 		Error string `json:"error"`
 	}
 	ans := answer{EventID: core.ID(r.Header.Get("X-Gateway-Event-Id"))}
+	// Senders of webhooks get plain text; the API and refusals of it are JSON.
 	if json.Unmarshal(body, &ans) != nil || json.Unmarshal(body, &refused) != nil {
 		ans.message = strings.TrimSpace(string(body))
 		ans.Duplicate = ans.message == "Duplicate event ignored"
@@ -47,12 +52,16 @@ func readAnswer(r *http.Response) (answer, error) {
 }
 
 // unknown reports whether the gateway does not know if it stored the event.
+// The gateway answers 503 with an id if its database failed during the commit. Sending the
+// event again with that id is safe: it is stored once.
 func (ans answer) unknown() bool {
 	return ans.StatusCode == http.StatusServiceUnavailable && ans.EventID != ""
 }
 
 // refused returns the error for an answer without success.
 func (ans answer) refused(source config.Source) error {
+	// A refusal is often right about the event and wrong about the place: the user edits one
+	// configuration, and the gateway runs with another.
 	hint := ""
 	switch {
 	case ans.StatusCode == http.StatusUnauthorized && source.Type == "event":
@@ -71,6 +80,8 @@ func (ans answer) refused(source config.Source) error {
 	return core.Refuse(core.Invalid, "the gateway answered %s: %s%s", status, terminal.Clip(ans.message, 200), hint)
 }
 
+// printAnswer prints the gateway's answer to an event that it took, and on standard error the
+// command that shows the event's jobs.
 func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	if a.json {
 		return a.PrintJSON(ans)
@@ -83,6 +94,8 @@ func (a *app) printAnswer(c *cobra.Command, ans answer) error {
 	if ans.Jobs != nil && !ans.Duplicate {
 		a.PrintField("", "jobs", strconv.Itoa(*ans.Jobs))
 	}
+	// A server of another kind may send any text as an id. It must not become part of a command
+	// that the user copies.
 	if _, err := core.ParseID(string(ans.EventID)); err != nil {
 		return nil
 	}

@@ -53,6 +53,8 @@ func (a *app) storeClock() core.Clock {
 	return a.times.Now
 }
 
+// newApp returns an app with the default flags. Standard output is wrapped once, so that
+// cobra's help text and our printing share the memory of a failed write.
 func newApp(s system) *app {
 	out := terminal.NewWriter(s.stdout)
 	s.stdout = out
@@ -92,6 +94,7 @@ func (a *app) noteReplaced(c *cobra.Command) {
 	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden {
 		return
 	}
+	// The order of the two is the reverse of the usual one, so the user must learn of it.
 	a.Notef("GATEWAY_CONFIG replaces -c: the configuration that the variable names is read") // it names neither value: both may hold keys
 }
 

@@ -16,6 +16,7 @@ type breakerService interface {
 	Reset(ctx context.Context, handler string) (bool, error)
 }
 
+// newBreaker makes "gateway breaker", which only holds the command reset.
 func newBreaker(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "breaker",
@@ -28,6 +29,13 @@ which breakers are open.`,
 	}, newBreakerReset(a))
 }
 
+// newBreakerReset makes "gateway breaker reset": the circuit breaker of a handler closes before
+// its cooldown is over. It asks POST /api/handlers/{name}/breaker/reset with --url, and
+// manage.Breakers.Reset otherwise. A breaker that was not open exits with 0, since the wanted
+// state is reached; an unknown handler exits with 1 and names the handlers that exist.
+//
+// The reset is stored in the gate of the handler's lane, so it holds for each process of the
+// database. Workers read gates again at least once a second, with hosted_sql every five.
 func newBreakerReset(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "reset <handler>",
@@ -44,6 +52,7 @@ hosted_sql within five.`,
 	})
 }
 
+// breakerReset resets the breaker and says which state it had.
 func (a *app) breakerReset(ctx context.Context, handler string) error {
 	return a.ask(ctx, func(op *operator) error {
 		was, err := op.breakers.Reset(ctx, handler)

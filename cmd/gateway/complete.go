@@ -33,6 +33,7 @@ func (a *app) completeArgument(words completer) cobra.CompletionFunc {
 	}
 }
 
+// statusNames offers the statuses of jobs.
 func statusNames(*cobra.Command) (words []cobra.Completion) {
 	for _, s := range core.Statuses() {
 		words = append(words, string(s))
@@ -40,6 +41,7 @@ func statusNames(*cobra.Command) (words []cobra.Completion) {
 	return words
 }
 
+// runStatusNames offers the statuses of runs.
 func runStatusNames(*cobra.Command) (words []cobra.Completion) {
 	for _, s := range core.RunStatuses() {
 		words = append(words, string(s))
@@ -53,8 +55,10 @@ const offered = 20
 // offer gets words from an operator, within offerTimeout. It offers none if there is no
 // operator.
 func (a *app) offer(c *cobra.Command, words func(ctx context.Context, op *operator) []cobra.Completion) (offer []cobra.Completion) {
+	// A server or a database that does not answer must not hold the shell.
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
+	// Warnings would be mixed into the line that the user types.
 	a.completing = true
 	_ = a.ask(ctx, func(op *operator) error {
 		offer = words(ctx, op)
@@ -77,6 +81,8 @@ func (a *app) deadMessages(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// recentEvents offers the ids of the newest events. Ids alone mean little, so each has its
+// source and type beside it.
 func (a *app) recentEvents(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.events.List(ctx, core.EventFilter{Limit: offered})
@@ -87,6 +93,7 @@ func (a *app) recentEvents(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// deadJobs offers the ids of the newest dead jobs of handlers and queues.
 func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
 		page, _ := op.jobs.List(ctx, core.JobFilter{Status: core.Dead, Limit: offered})

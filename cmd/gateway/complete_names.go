@@ -24,6 +24,8 @@ func (a *app) named(c *cobra.Command, here func(*config.Config) []cobra.Completi
 	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
 	defer cancel()
 	if !a.remote() {
+		// Names from the configuration need no database, so completion works before the first
+		// start.
 		cfg, err := a.loadConfig(ctx)
 		if err != nil {
 			return nil
@@ -59,6 +61,8 @@ const lately = 200
 
 // recent returns the distinct values of recent events, sorted.
 func recent(ctx context.Context, events eventService, value func(core.Event) string) []cobra.Completion {
+	// The store has no list of types, and a query for all distinct types would read the whole
+	// table. The last 200 events show nearly all types in use.
 	page, _ := events.List(ctx, core.EventFilter{Limit: lately})
 	seen := map[string]bool{}
 	for _, e := range page.Items {
@@ -67,6 +71,7 @@ func recent(ctx context.Context, events eventService, value func(core.Event) str
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// handlerNames offers the handlers, with the source of each if the configuration is here.
 func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedHandlers(), func(h config.Handler) cobra.Completion { return ofSource(h.Name, h.Source) })
@@ -76,6 +81,7 @@ func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// queueNames offers the queues, each with its source.
 func (a *app) queueNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedQueues(), func(q config.Queue) cobra.Completion { return ofSource(q.Name, q.Source) })
@@ -85,6 +91,7 @@ func (a *app) queueNames(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// workflowNames offers the workflows, with the source of each if the configuration is here.
 func (a *app) workflowNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {
 		return wire.List(cfg.SortedWorkflows(), func(w config.Workflow) cobra.Completion { return ofSource(w.Name, w.Source) })
@@ -94,12 +101,15 @@ func (a *app) workflowNames(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// ofSource returns the name of a consumer, described by its source.
 func ofSource(name, source string) cobra.Completion {
 	return cobra.CompletionWithDesc(terminal.Visible(name), terminal.Visible("source "+source))
 }
 
 // consumerNames offers the names of all consumers, as the flag --handler takes them.
 func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
+	// The order is that of the help text of --handler: names of handlers alone, then the
+	// prefixed kinds.
 	words := a.handlerNames(c)
 	for _, q := range a.queueNames(c) {
 		words = append(words, string(core.QueueLane(q)))

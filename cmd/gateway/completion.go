@@ -11,6 +11,7 @@ import (
 )
 
 // shells maps each shell to the function that writes its completion script.
+// The descriptions of commands and flags are included where the shell can show them.
 var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 	"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
@@ -27,6 +28,9 @@ func unmarkFlags(c *cobra.Command) {
 	}
 }
 
+// newCompletion makes "gateway completion", which prints the script of a shell. The script runs
+// this program for each word, with the hidden command of cobra; see complete.go. It reads no
+// configuration. It exits with 2 for an unknown shell.
 func newCompletion(a *app) *cobra.Command {
 	names := slices.Sorted(maps.Keys(shells))
 	return &cobra.Command{
@@ -42,6 +46,8 @@ bash-completion.`,
 		Args:      arguments(1, 1, "the shell ("+strings.Join(names, ", ")+")"),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
+			// The check is here and not in cobra's ValidArgs alone, so that the error lists the
+			// shells.
 			write, ok := shells[args[0]]
 			if !ok {
 				return usagef("there is no completion for %q; there is one for %s", args[0], strings.Join(names, ", "))

@@ -39,6 +39,7 @@ func (a *app) configSource() (configSource, error) {
 	if !remote.Is(path) {
 		return localConfig{a}, nil
 	}
+	// A mistake in the variable is told before anything is fetched.
 	every, err := a.pollInterval()
 	if err != nil {
 		return nil, err
@@ -76,6 +77,7 @@ func (a *app) configName() string {
 // localConfig is a configuration in a file.
 type localConfig struct{ app *app }
 
+// load reads the file and its overlays; see config.Load.
 func (l localConfig) load(context.Context) (*config.Config, error) {
 	return config.Load(config.Options{FS: hostFS{}, Path: l.name(), Env: l.app.configEnv(), Lookup: l.app.lookup})
 }
@@ -90,6 +92,7 @@ type remoteConfig struct {
 	every  time.Duration
 }
 
+// load reads the document at the address; see remote.Source.
 func (r remoteConfig) load(ctx context.Context) (*config.Config, error) { return r.source.Load(ctx) }
 func (r remoteConfig) changed(ctx context.Context) (bool, error)        { return r.source.Changed(ctx) }
 func (r remoteConfig) name() string                                     { return r.source.Name() }
@@ -98,6 +101,8 @@ func (r remoteConfig) name() string                                     { return
 func (r remoteConfig) poll() time.Duration { return r.every*9/10 + rand.N(r.every/5) }
 
 const (
+	// The bounds keep a fleet from asking an object store too often, and an operator from
+	// waiting more than a day for a change.
 	pollVariable = "GATEWAY_CONFIG_POLL"
 	defaultPoll  = 30 * time.Second
 	leastPoll    = time.Second

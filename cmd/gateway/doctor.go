@@ -30,6 +30,13 @@ With --url it looks at a running gateway from outside, and needs no configuratio
 whether it is well, whether its management API asks for a token and takes the one
 given, its clock, and which circuit breakers are open.`
 
+// newDoctor makes "gateway doctor". The checks are those of package doctor; this file chooses
+// the view, gives the package what it needs of the program, and prints the findings. It exits
+// with 1 if a check failed. Warnings do not change the exit code, so that it can be a step of a
+// deployment.
+//
+// With --url it asks GET /health and GET /api/stats of the server, the latter once without the
+// token: only so an open API is found.
 func newDoctor(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "doctor",
@@ -54,6 +61,7 @@ func (a *app) doctor(ctx context.Context) error {
 	return a.printChecks(checks)
 }
 
+// examine makes the checks of the view that the flags choose.
 func (a *app) examine(ctx context.Context) ([]doctor.Check, error) {
 	if a.remote() {
 		c, err := a.client(ctx)
@@ -83,12 +91,16 @@ type doctorJSON struct {
 	Remedy wire.Text     `json:"remedy"`
 }
 
+// checkRecord returns a check as --json prints it. Checks that are blocked by others are in the
+// document too: a program may look for each name.
 func checkRecord(c doctor.Check) doctorJSON {
 	return doctorJSON{c.Name, c.Status, c.Detail, wire.Text(c.Remedy)}
 }
 
 // printChecks prints the checks, and returns an error if one has failed.
 func (a *app) printChecks(checks []doctor.Check) error {
+	// All checks are printed before the result is known: the first failure is not always the
+	// cause.
 	bad := 0
 	for _, c := range checks {
 		if c.Status == doctor.Failed {
@@ -96,6 +108,7 @@ func (a *app) printChecks(checks []doctor.Check) error {
 		}
 	}
 	if a.json {
+		// The field ok repeats the exit code, for programs that only have the document.
 		err := a.PrintJSON(struct {
 			OK     bool         `json:"ok"`
 			Checks []doctorJSON `json:"checks"`
@@ -132,6 +145,8 @@ func (a *app) printCheckLines(checks []doctor.Check) {
 	if a.terminal {
 		mark = statusMarks
 	}
+	// The names are padded to the longest one, measured in columns: a handler may have a name
+	// in any script.
 	width := 0
 	for _, c := range checks {
 		width = max(width, terminal.Width(terminal.Visible(c.Name)))

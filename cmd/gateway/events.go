@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newEvents makes "gateway events", which only holds other commands.
 func newEvents(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "events",
@@ -17,6 +18,12 @@ func newEvents(a *app) *cobra.Command {
 	}, newEventsList(a), newEventsReplay(a))
 }
 
+// newEventsList makes "gateway events list": the newest events without payloads, a page at a
+// time. It asks GET /api/events with --url, and manage.Events.List on the database otherwise.
+// No event is not an error: the exit code is 0, and standard output stays empty for scripts.
+//
+// The default order and page size are those of the API, so a user who changes to --url sees the
+// same page.
 func newEventsList(a *app) *cobra.Command {
 	var (
 		page  pageFlags
@@ -49,6 +56,8 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return c
 }
 
+// eventsList prints one page, and on standard error the command for the next page. With --json
+// the field has_more says whether there is one.
 func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
 	return a.ask(c.Context(), func(op *operator) error {
 		page, err := op.events.List(c.Context(), filter)
@@ -69,6 +78,8 @@ func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
 	})
 }
 
+// eventGrid returns the table of a page of events. Event types and sources are from outside, so
+// each cell is escaped.
 func eventGrid(events []core.Event) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"ID", "RECEIVED", "SOURCE", "TYPE"}}
 	for _, e := range events {

@@ -25,6 +25,15 @@ come in from then on are left out.
 What ends early says how far it came, and how to go on: with --from and --to, which
 replay all that is selected between two events.`
 
+// newEventsReplay makes "gateway events replay": stored events get new jobs under the present
+// configuration. It asks POST /api/events/replay with --url, and manage.Events.Replay
+// otherwise, turn by turn. Every receiver gets the events again, so it asks before, unless -y
+// is given. It exits with 2 if it cannot ask, and with 1 if a turn fails; then it prints the
+// command that goes on.
+//
+// A turn is a bounded number of events (manage.ReplayTurn): one request for a million events
+// would exceed each timeout on its way, and after a failure the user would not know how far it
+// came.
 func newEventsReplay(a *app) *cobra.Command {
 	var r replay
 	c := &cobra.Command{
@@ -62,6 +71,8 @@ type replay struct {
 	span     manage.Span // zero for the newest events
 }
 
+// parse checks the flags. The result selects either the newest events, or the span from --from
+// to --to.
 func (r *replay) parse(c *cobra.Command, now time.Time) (f core.EventFilter, err error) {
 	if r.limit < 1 || r.limit > manage.MaxReplay {
 		return f, usagef("--limit must be 1 to %d, not %d", manage.MaxReplay, r.limit)
@@ -80,6 +91,8 @@ func (r *replay) parse(c *cobra.Command, now time.Time) (f core.EventFilter, err
 	return f, err
 }
 
+// parseSpan reads --from and --to. Ids sort by time, so the order of the ids is that of the
+// events.
 func parseSpan(from, to string) (s manage.Span, err error) {
 	if from == "" || to == "" {
 		return s, usagef("--from and --to go together: give both, with the id of an event each")
@@ -96,6 +109,8 @@ func parseSpan(from, to string) (s manage.Span, err error) {
 	return s, nil
 }
 
+// eventsReplay counts, asks, and replays. The count fixes the span of ids: events that come in
+// between the question and the answer are not replayed.
 func (a *app) eventsReplay(c *cobra.Command, r replay) error {
 	if !r.dry && !r.yes && !a.attended {
 		return usagef("nobody can be asked here: say -y to replay, or --dry-run to count")
@@ -126,6 +141,8 @@ func (a *app) eventsReplay(c *cobra.Command, r replay) error {
 // countReplay counts the events to replay, and fixes their span: events accepted after it are
 // not part of the replay. It counts all of them for a dry run or a question to the user.
 func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (counted manage.Replayed, err error) {
+	// Counting all turns reads every event once. With -y only the first turn is counted, for
+	// the span.
 	if r.dry || !r.yes {
 		counted, err = a.replayTurns(ctx, events, *r, true)
 	} else {
@@ -148,6 +165,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 	}
 	for {
 		done, err := events.Replay(ctx, filter, span, dry)
+		// The counts of a failed turn are kept too, as far as the service returned them.
 		total.Looked += done.Looked
 		total.Events += done.Events
 		total.Jobs += done.Jobs
@@ -166,6 +184,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 	}
 }
 
+// inWords returns the counts of a replay as a part of a sentence.
 func inWords(r manage.Replayed) string {
 	of := ""
 	if r.Looked > r.Events {
@@ -174,6 +193,7 @@ func inWords(r manage.Replayed) string {
 	return terminal.Count(r.Events, "event") + of + ": " + terminal.Count(r.Jobs, "job")
 }
 
+// printReplayed prints the counts of a replay, done or not. The word did says which.
 func (a *app) printReplayed(did string, r manage.Replayed) error {
 	switch {
 	case a.json:
@@ -201,6 +221,7 @@ func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
 // rest sets the flags of the command that continues the replay at next. It writes times as
 // absolute times, so that the command selects the same events at any later time.
 func (r *replay) rest(flags *pflag.FlagSet, next core.ID) *pflag.FlagSet {
+	// The flags are set as if the user had given them, so that the printed command has them.
 	set := map[string]string{"from": string(next), "to": string(r.span.Last), "since": core.FormatTime(r.filter.Since), "until": core.FormatTime(r.filter.Until)}
 	for name, value := range set {
 		if value != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newExport makes "gateway export", which only holds the command events.
 func newExport(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "export",
@@ -31,6 +32,13 @@ Events that come in meanwhile are not among them. A payload stands there as the 
 between its parts and with escapes for control characters; one that is no JSON as a
 string, beside "payload_encoding": "text". A server waits 5 minutes for whoever reads.`
 
+// newExportEvents makes "gateway export events": events with jobs, attempts and runs as lines
+// of JSON. It reads GET /api/export/events with --url, and manage.Events.Export otherwise. Both
+// give the events one by one, so memory does not grow with their number. It exits with 1 if it
+// breaks off; the lines before that are complete.
+//
+// Lines, and not one document, since a program can read them while they come, and "gateway
+// replay-local" can continue at a line.
 func newExportEvents(a *app) *cobra.Command {
 	var (
 		which selection
@@ -45,6 +53,7 @@ func newExportEvents(a *app) *cobra.Command {
   gateway export events | jq -r 'select(.jobs | any(.status == "dead")) | .id'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
+			// The default 0 means all. A user who writes 0 means none, or made a mistake.
 			if limit < 1 && c.Flags().Changed("limit") {
 				return usagef("--limit must be 1 or more, not %d; without it all events are written", limit)
 			}
@@ -70,6 +79,8 @@ const (
 	exportGC = 50
 )
 
+// exportEvents writes the export with a garbage collector that suits it. The percentage is set
+// back at the end for tests, which run several commands in one process.
 func (a *app) exportEvents(ctx context.Context, filter core.EventFilter, limit int) error {
 	if a.env("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(exportGC))
@@ -77,6 +88,8 @@ func (a *app) exportEvents(ctx context.Context, filter core.EventFilter, limit i
 	return a.ask(ctx, func(op *operator) error { return a.exportFrom(ctx, op.events, filter, limit) })
 }
 
+// exportFrom writes the export of a service, and says on standard error if it is empty or was
+// cut by --limit: an empty or short file looks like success.
 func (a *app) exportFrom(ctx context.Context, events eventService, filter core.EventFilter, limit int) error {
 	out := bufio.NewWriterSize(a.stdout, exportBuffer)
 	n, err := a.writeEvents(ctx, out, events, filter, limit)

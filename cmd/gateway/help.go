@@ -9,6 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// newHelp makes "gateway help", which explains a command or prints a chapter of the manual. It
+// needs no configuration and exits with 0, or with 2 for an unknown name. Cobra's own help
+// command knows no topics, and exits with 0 for an unknown one.
+//
+// Chapters are part of the binary: a user on a machine without a network has the text that fits
+// the version.
 func newHelp(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command or topic]",
@@ -35,7 +41,8 @@ about a topic. Without arguments it lists commands and topics.`,
 	}
 }
 
-// helpTopic prints a chapter, or says what there is.
+// helpTopic prints the chapter of a topic. For an unknown name the error suggests similar
+// commands and topics, or lists all topics.
 func (a *app) helpTopic(root *cobra.Command, name string) error {
 	if a.printChapter(name) {
 		return nil
@@ -44,6 +51,8 @@ func (a *app) helpTopic(root *cobra.Command, name string) error {
 	var names []string
 	for _, t := range manual {
 		names = append(names, t.name)
+		// Cobra suggests commands by edit distance. For topics a part of the name is the better
+		// guess: "queue" finds "pull-queues".
 		if strings.Contains(t.name, strings.ToLower(name)) || strings.Contains(name, t.name) {
 			near = append(near, t.name)
 		}
@@ -54,6 +63,7 @@ func (a *app) helpTopic(root *cobra.Command, name string) error {
 	return usagef("there is no command and no topic %q; \"%s help\" lists the commands, and the topics are %s", name, a.programName(), strings.Join(names, ", "))
 }
 
+// help prints the help text of a command that only holds others.
 func help(c *cobra.Command, _ []string) error { return c.Help() }
 
 // usage prints the part of a help text that follows from the command itself.
@@ -95,6 +105,7 @@ func inherited(c *cobra.Command) *pflag.FlagSet {
 	return taken
 }
 
+// section writes a part of a help text, and nothing if the part is empty.
 func section(w io.Writer, title, body string) {
 	if body != "" {
 		fmt.Fprintf(w, "\n%s\n%s\n", title, strings.TrimRight(body, "\n"))

@@ -33,11 +33,14 @@ func history(j core.Job, recorded []core.Attempt) (entries []entry) {
 		return calls(j, recorded)
 	}
 	next := 1
+	// The numbers before a record that no record has are attempts that ended without one: their
+	// worker vanished.
 	missingUntil := func(number int) {
 		entries = append(entries, missing(j, next, number-1)...)
 		next = number
 	}
 	for _, r := range inOrder(recorded) {
+		// An older gateway counted from 1 again after a retry by an operator.
 		if r.Number < next {
 			next = 1
 		}
@@ -112,6 +115,8 @@ const (
 	shownResponse = 60
 )
 
+// attemptGrid returns the table of a job's attempts. Responses are clipped more than errors: a
+// response is often a page of HTML.
 func attemptGrid(s jobStory) terminal.Grid {
 	g := terminal.Grid{Indent: "  ", Heading: []string{"ATTEMPT", "STARTED", "STATUS", "DURATION", "ERROR", "RESPONSE"}}
 	for _, e := range history(s.job, s.attempts) {
@@ -126,6 +131,7 @@ func attemptGrid(s jobStory) terminal.Grid {
 	return g
 }
 
+// numbers returns the number of an attempt, or the range of several.
 func (e entry) numbers() string {
 	if e.number == e.last {
 		return strconv.Itoa(e.number)
@@ -133,6 +139,7 @@ func (e entry) numbers() string {
 	return fmt.Sprintf("%d-%d", e.number, e.last)
 }
 
+// statusCode writes a status of HTTP or gRPC; 0 means that there was no answer.
 func statusCode(code int) string {
 	if code == 0 {
 		return "-"

@@ -29,10 +29,18 @@ var templates embed.FS
 var aliases = map[string]string{"provider_a": "github", "provider_b": "stripe", "topic": "sns"}
 
 const (
+	// The names are also those that "gateway start" reads without flags, so the steps after
+	// init need no -c.
 	baseFile    = "gateway.yaml"
 	overlayFile = "gateway.local.yaml"
 )
 
+// newInit makes "gateway init": a starter configuration in two files. It calls no server. It
+// exits with 1 if a file exists and --force is not given, and with 2 for an unknown template.
+//
+// Two files, since a single one would hold either secrets, which must not be committed, or
+// variables, which a first try on a laptop should not need. gateway.yaml is for the repository
+// and names variables; gateway.local.yaml has random secrets and stays on the machine.
 func newInit(a *app) *cobra.Command {
 	var (
 		template, dir string
@@ -75,6 +83,8 @@ func templateNames() []string {
 	return names
 }
 
+// init writes the files of a template, reads them back, and prints the next steps. Reading them
+// back shows the names of sources and handlers that the steps need.
 func (a *app) init(template, dir string, force bool) error {
 	name := template
 	if original, ok := aliases[name]; ok {
@@ -105,6 +115,8 @@ func (a *app) init(template, dir string, force bool) error {
 
 // writeTemplate writes the base file and the overlay. It checks both for existing files first.
 func writeTemplate(name string, paths []string, force bool) error {
+	// Both files are checked before the first is written, so a refusal leaves the folder as it
+	// was.
 	if err := refuseOverwrite(paths, force); err != nil {
 		return err
 	}
@@ -116,6 +128,8 @@ func writeTemplate(name string, paths []string, force bool) error {
 		if err != nil {
 			return err
 		}
+		// Only a file that got secrets is made unreadable for others: gateway.yaml is meant to
+		// be shared.
 		text := withSecrets(string(data))
 		if err := writeFile(paths[i], text, text != string(data)); err != nil {
 			return fmt.Errorf("write %s: %w", paths[i], pathless(err))
@@ -155,6 +169,8 @@ func writeFile(path, text string, secret bool) error {
 	return errors.Join(err, f.Close())
 }
 
+// refuseOverwrite returns an error if one of the files exists. Lstat finds a dangling link too,
+// which a write would follow.
 func refuseOverwrite(paths []string, force bool) error {
 	if force {
 		return nil

@@ -11,6 +11,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newInspect makes "gateway inspect": all that is stored about one event. It asks GET
+// /api/events/{id} with --url, then GET /api/jobs/{id}/attempts for each job; on the database
+// it asks manage.Events and manage.Jobs. It exits with 1 if the event is unknown, for example
+// since it was purged.
+//
+// The attempts are asked for job by job, since the record of an event has its jobs without
+// them.
 func newInspect(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "inspect <event id>",
@@ -31,6 +38,8 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 }
 
+// inspect prints an event with its jobs, their attempts, its runs, and the consumers that
+// declined it.
 func (a *app) inspect(ctx context.Context, arg string) error {
 	id, err := parseID(arg)
 	if err != nil {
@@ -65,6 +74,7 @@ type jobStory struct {
 	attempts []core.Attempt
 }
 
+// record returns the job as --json prints it, with its attempts.
 func (s jobStory) record() wire.Job { return wire.StoryOf(s.job, s.wait, s.attempts) }
 
 // storiesOf reads the attempts of an event's jobs.
@@ -80,6 +90,8 @@ func storiesOf(ctx context.Context, service jobService, told manage.Told) ([]job
 	return stories, nil
 }
 
+// printStories prints each job with the times and reasons of its state, and a table of its
+// attempts.
 func (a *app) printStories(stories []jobStory) {
 	if len(stories) == 0 {
 		a.Printf("\nno jobs: no handler, queue or workflow wanted this event")
@@ -115,6 +127,8 @@ func (a *app) printDeclined(declined []core.Declined) {
 	}
 }
 
+// declinedGrid returns the table of the consumers that declined an event. It answers the common
+// question why a handler got nothing.
 func declinedGrid(declined []core.Declined) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"NOT FOR", "BECAUSE"}}
 	for _, d := range declined {
@@ -125,6 +139,7 @@ func declinedGrid(declined []core.Declined) terminal.Grid {
 
 // printTimes prints when the job finished, or the cause of its wait.
 func (a *app) printTimes(j core.Job) {
+	// The time at which the job became due tells a slow receiver from a job that waited.
 	if !j.ScheduledAt.IsZero() && (j.Status.Finished() || j.Status == core.Running) {
 		a.PrintField("  ", "was due", moment(j.ScheduledAt))
 	}

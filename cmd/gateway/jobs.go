@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newJobs makes "gateway jobs", which only holds other commands.
 func newJobs(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "jobs",
@@ -26,6 +27,10 @@ workflow), running, completed, retryable (failed, waiting for its next attempt) 
 	}, newJobsList(a), newJobsRetry(a))
 }
 
+// newJobsList makes "gateway jobs list": the newest jobs, a page at a time, with the reasons
+// why they wait. It asks GET /api/jobs with --url, and manage.Jobs.List otherwise. No job is
+// not an error (exit code 0). A handler that is not configured is accepted: its jobs may still
+// be stored.
 func newJobsList(a *app) *cobra.Command {
 	var (
 		page            pageFlags
@@ -68,6 +73,8 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return c
 }
 
+// jobFilter returns the filter of the flags, without times. Steps of workflows have lanes of
+// their own; a list by step is refused, since it would miss the other steps of the same run.
 func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err error) {
 	if f.After, f.Limit, err = page.parse(); err != nil {
 		return f, err
@@ -77,6 +84,8 @@ func jobFilter(page pageFlags, status, handler string) (f core.JobFilter, err er
 			return f, usageError(err.Error())
 		}
 	}
+	// The name of a lane of a step is "workflow/<name>/<step>", as errors and logs show it, so
+	// users copy it.
 	if workflow, step, ok := strings.Cut(wire.LaneOf(handler).Workflow(), "/"); ok {
 		return f, usagef("jobs are not listed by step (%s); give --handler workflow/%s", step, workflow)
 	}
@@ -95,6 +104,7 @@ func consumerLane(handler string) (core.Lane, error) {
 	return "", usagef("--handler must be the name of a handler, queue/ or workflow/ and the name of one, or alert/ and a number; not %q", terminal.Clip(handler, 80))
 }
 
+// jobsList prints one page of jobs, and on standard error the command for the next page.
 func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 	return a.ask(c.Context(), func(op *operator) error {
 		page, err := op.jobs.List(c.Context(), filter)
@@ -116,8 +126,12 @@ func (a *app) jobsList(c *cobra.Command, filter core.JobFilter) error {
 }
 
 // listedError is the number of characters of an error in a list of jobs.
+// The clip is at 60 characters here and at 80 in details of one event: a list has eight
+// columns.
 const listedError = 60
 
+// jobGrid returns the table of a page of jobs. It has the last error, clipped, since that
+// answers the usual question behind a list of failed jobs.
 func (a *app) jobGrid(page manage.JobPage) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"ID", "EVENT", "HANDLER", "STATUS", "ATTEMPT", "NEXT", "WAITS FOR", "LAST ERROR"}}
 	for _, j := range page.Items {
@@ -143,6 +157,8 @@ func atHost(name, host string) string {
 // time for a finished or running job.
 func nextAttempt(j core.Job, w manage.Wait) time.Time {
 	switch {
+	// The due time of a running job is the end of its lease, which is no next attempt unless
+	// the worker vanishes.
 	case j.Status.Finished() || j.Status == core.Running:
 		return time.Time{}
 	case w.Until.After(j.DueAt):
@@ -154,6 +170,8 @@ func nextAttempt(j core.Job, w manage.Wait) time.Time {
 // waitWord says in a word or two why a job waits; "" if it does not wait.
 func waitWord(j core.Job, w manage.Wait) string {
 	switch {
+	// Both kinds of jobs wait for a time. After a failure that is the backoff; without one, a
+	// time that was asked for.
 	case w.For == manage.NotDue && j.Status == core.Retryable && j.LastError != "":
 		return "backoff"
 	case w.For == manage.NotDue:
@@ -164,6 +182,7 @@ func waitWord(j core.Job, w manage.Wait) string {
 
 // attemptText returns the number of a job's attempts, with the maximum if there is one.
 func attemptText(j core.Job, of string) string {
+	// A maximum that does not exist has no place in the text: "3/-1" would look like a fault.
 	if j.MaxAttempts == core.Unlimited {
 		return strconv.Itoa(j.Attempt)
 	}

@@ -9,6 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newJobsRetry makes "gateway jobs retry": dead jobs become available with all their attempts.
+// With an id it asks POST /api/jobs/{id}/retry, without one POST /api/jobs/retry, and
+// manage.Jobs on the database without --url. A job of a workflow is refused (exit code 1): its
+// run has moved on, and only a redrive continues it.
+//
+// It does not ask the user before. A retry loses nothing, and a receiver that was repaired
+// needs it soon.
 func newJobsRetry(a *app) *cobra.Command {
 	var handler string
 	c := remotely(&cobra.Command{
@@ -38,11 +45,13 @@ Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs a
 	return c
 }
 
+// retryAll retries the dead jobs of one consumer, or of all consumers if handler is "".
 func (a *app) retryAll(c *cobra.Command, handler string) error {
 	lane, err := consumerLane(handler)
 	if err != nil {
 		return err
 	}
+	// The store would retry nothing, and "no dead jobs" would be a wrong answer.
 	if name := lane.Workflow(); name != "" {
 		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)
 	}
@@ -66,18 +75,22 @@ func (a *app) retryOne(c *cobra.Command, arg string) error {
 	}
 	ctx := c.Context()
 	return a.ask(ctx, func(op *operator) error {
+		// The status before the retry decides which text is true after it.
 		job, err := op.jobs.Job(ctx, id)
 		if err != nil {
 			return err
 		}
 		n, err := op.jobs.Retry(ctx, id)
 		switch {
+		// The refusal says that a run is redriven; only here is its id known, for a command
+		// that can be copied.
 		case err != nil && job.Status == core.Dead && job.RunID != "":
 			again := fmt.Sprintf("gateway workflow-runs redrive %s --from failed", job.RunID)
 			a.Notef("redrive the run with: %s", a.commandLine(again, c.InheritedFlags()))
 			return err
 		case err != nil:
 			return err
+		// A job that waited for its backoff was not dead, so "available again" would be wrong.
 		case job.Status != core.Dead && !a.json:
 			a.Printf("%s due now", terminal.Count(n, "job"))
 			a.noteBreakers(c, op, job.Status, job.Lane)
@@ -94,6 +107,7 @@ func (a *app) noteBreakers(c *cobra.Command, op *operator, status core.Status, l
 	if a.json {
 		return
 	}
+	// An error is ignored: the retry itself succeeded, and this is only advice.
 	page, _ := op.jobs.List(c.Context(), core.JobFilter{Status: status, Lane: lane, Limit: core.MaxPage})
 	told := map[core.Lane]bool{}
 	for _, j := range page.Items {
@@ -105,6 +119,8 @@ func (a *app) noteBreakers(c *cobra.Command, op *operator, status core.Status, l
 	}
 }
 
+// printRetried prints the number of retried jobs. Zero is not an error: a script may retry at
+// any time.
 func (a *app) printRetried(n int) error {
 	if a.json {
 		return a.PrintJSON(struct {

@@ -32,6 +32,8 @@ import (
 	"golang.org/x/term"
 )
 
+// main only turns the result into the exit code: os.Exit runs no deferred calls, so they are in
+// process.
 func main() { os.Exit(process()) }
 
 // process runs the program with the real streams, environment and clock.

@@ -18,6 +18,8 @@ import (
 // neither this command nor its Markdown library.
 var generators = []func(*app) *cobra.Command{newMan}
 
+// newMan makes "gateway man", a hidden command for the build. Each visible command gets a page
+// in section 1, made of the texts that --help shows.
 func newMan(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "man <folder>",

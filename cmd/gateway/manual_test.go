@@ -99,7 +99,7 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
-// anchors are what links to the headings of a text are called.
+// anchors returns the names of the headings of a text, as links use them.
 func anchors(text string) (names []string) {
 	for _, m := range headline.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 		name := strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")

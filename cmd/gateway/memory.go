@@ -11,6 +11,8 @@ const (
 	memoryLimit = 384 << 20 // bytes
 )
 
+// tuneMemory applies the settings. Only a server calls it: other commands end before they
+// matter.
 func (a *app) tuneMemory() {
 	if a.env("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newMigrate makes "gateway migrate", which only holds other commands. It works on the
+// configured database only and takes no --url: a running server has migrated its database when
+// it started.
 func newMigrate(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "migrate",
@@ -28,6 +31,10 @@ deployed.`,
 	}, newMigrateUp(a), newMigrateStatus(a))
 }
 
+// newMigrateUp makes "gateway migrate up", for functions, which never change tables, and for
+// deployments that change tables before they start the new version. It exits with 1 if the
+// database cannot be reached or is of a newer version. Steps that another process takes at the
+// same time count as taken.
 func newMigrateUp(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "up",
@@ -43,6 +50,8 @@ made.`,
 	}
 }
 
+// newMigrateStatus makes "gateway migrate status". Unlike all other listings it exits with 1 if
+// there is something to do: a deployment asks it whether to run "up".
 func newMigrateStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -65,6 +74,7 @@ type standing struct {
 	pending []store.SchemaStep
 }
 
+// fromNewer reports whether a newer version has changed the tables.
 func (s standing) fromNewer() bool { return s.at > s.newest }
 
 // standing reads the state of the schema. A nil store stands for a file that does not exist
@@ -82,6 +92,8 @@ func (a *app) standing(ctx context.Context, cfg *config.Config, s *store.Store) 
 	return now, err
 }
 
+// migrateStatus prints the state of the schema. It does not open a SQLite file that does not
+// exist, since that would create the file.
 func (a *app) migrateStatus(ctx context.Context) error {
 	cfg, err := a.loadConfig(ctx)
 	if err != nil {
@@ -101,6 +113,8 @@ func (a *app) migrateStatus(ctx context.Context) error {
 	return a.printStanding(now)
 }
 
+// printStanding prints the state of the schema, and returns an error if it is not the state
+// that this version needs.
 func (a *app) printStanding(now standing) error {
 	switch {
 	case a.json:
@@ -126,6 +140,7 @@ func (a *app) printStanding(now standing) error {
 	return errReported
 }
 
+// migrateUp takes the missing steps. It creates a SQLite file that does not exist.
 func (a *app) migrateUp(ctx context.Context) error {
 	cfg, err := a.loadConfig(ctx)
 	if err != nil {
@@ -150,6 +165,7 @@ func (a *app) migrateUp(ctx context.Context) error {
 	return a.printTaken(before.pending, after)
 }
 
+// printTaken prints the steps that were taken, and the state after them.
 func (a *app) printTaken(taken []store.SchemaStep, now standing) error {
 	if a.json {
 		return a.PrintJSON(takenJSON{now.record(), wire.List(taken, stepRecord)})
@@ -163,6 +179,7 @@ func (a *app) printTaken(taken []store.SchemaStep, now standing) error {
 	return nil
 }
 
+// stepGrid returns the table of schema steps.
 func stepGrid(steps []store.SchemaStep) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"STEP", "CHANGE"}}
 	for _, s := range steps {
@@ -171,6 +188,7 @@ func stepGrid(steps []store.SchemaStep) terminal.Grid {
 	return g
 }
 
+// The records of --json. Status and up share the fields about the database.
 type standingJSON struct {
 	Database string `json:"database"`
 	Step     int    `json:"step"`
@@ -192,6 +210,8 @@ type takenJSON struct {
 	Taken []stepJSON `json:"taken"`
 }
 
+// record returns the part of the JSON that both commands share.
 func (s standing) record() standingJSON { return standingJSON{s.name, s.at, s.newest} }
 
+// stepRecord returns a schema step as --json prints it.
 func stepRecord(s store.SchemaStep) stepJSON { return stepJSON{s.Number, s.Name} }

@@ -83,6 +83,8 @@ func (a *app) operator(ctx context.Context) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The warning comes before the first result, and a wrong database is the first thing that a
+	// user should suspect.
 	a.warnOtherDatabase(ctx, cfg)
 	s, err := a.openExisting(ctx, cfg)
 	if err != nil {
@@ -105,6 +107,8 @@ func (a *app) ask(ctx context.Context, ask func(*operator) error) error {
 	return ask(op)
 }
 
+// localOperator returns the services on an open store, assembled like those of a server. The
+// operator closes the store.
 func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error) {
 	clock := a.storeClock()
 	events, err := gateway.Events(cfg, s, clock)
@@ -112,6 +116,8 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		return nil, err
 	}
 	jobs := gateway.Jobs(cfg, s, clock)
+	// An event's jobs are shown with the reasons why they wait, which depend on the gates of
+	// their lanes.
 	events.Waits = jobs.Waits
 	stats := gateway.Statistics(cfg, s, clock)
 	return &operator{

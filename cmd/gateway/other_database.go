@@ -44,6 +44,7 @@ func (a *app) warnOtherDatabase(ctx context.Context, cfg *config.Config) {
 
 // servedDatabase asks the gateway at the configured address for its database.
 func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wire.Database, address string, ok bool) {
+	// Each failure below means that nothing is known, which is no reason to warn.
 	base, err := a.address(cfg)
 	if err != nil {
 		return served, "", false
@@ -58,6 +59,9 @@ func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wi
 	if len(cfg.API.AuthToken) > 0 {
 		token = cfg.API.AuthToken[0].Reveal()
 	}
+	// The gateway names its database only to a caller that knows the token. The proof is a hash
+	// with the time, so that the token itself is not sent to a program that may not be the
+	// gateway.
 	r.Header.Set(wire.Proof, wire.ProofOf(token, a.clock()))
 	calls := remote.HTTPClient(besideTimeout)
 	defer calls.CloseIdleConnections()
@@ -80,6 +84,8 @@ func identify(db config.Database) wire.Database {
 		name := describe(db)
 		return wire.Database{Name: name, ID: name}
 	}
+	// Device and inode are the same for each path to the file. Without the file only the
+	// absolute path is left.
 	path := db.SQLitePath()
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute

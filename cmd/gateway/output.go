@@ -9,6 +9,8 @@ import (
 
 // statusColours is the colour of each status of a job, a run or a step. Statuses of a newer
 // server that are not listed have none.
+// A colour means the same everywhere: green is done, red needs the user, yellow may, blue and
+// cyan are on their way, magenta was ended by a decision.
 var statusColours = map[string]terminal.Colour{
 	string(core.Available):     terminal.Cyan,
 	string(core.Scheduled):     terminal.Cyan,

@@ -15,15 +15,18 @@ type pageFlags struct {
 	limit int
 }
 
+// register adds the flags to a command.
 func (p *pageFlags) register(c *cobra.Command) {
 	limitFlag(c, &p.limit, core.DefaultPage)
 	c.Flags().StringVar(&p.after, "after", "", "continue after this `id`, the last one of a list")
 }
 
+// limitFlag adds --limit to a command, with its default.
 func limitFlag(c *cobra.Command, limit *int, usual int) {
 	c.Flags().IntVarP(limit, "limit", "l", usual, fmt.Sprintf("at most `n`, 1 to %d", core.MaxPage))
 }
 
+// checkLimit refuses a limit that the API would refuse, before anything is asked.
 func checkLimit(limit int) error {
 	if limit < 1 || limit > core.MaxPage {
 		return usagef("--limit must be 1 to %d, not %d", core.MaxPage, limit)
@@ -31,6 +34,8 @@ func checkLimit(limit int) error {
 	return nil
 }
 
+// parse returns the id after which the page begins ("" for the newest), and the size of the
+// page.
 func (p *pageFlags) parse() (after core.ID, limit int, err error) {
 	if err := checkLimit(p.limit); err != nil {
 		return "", 0, err

@@ -16,6 +16,9 @@ const (
 	shownWidth = 200 // characters of each line
 )
 
+// printEvent prints an event with its headers and the beginning of its payload. Payloads of
+// binary sources are not printed: bytes that are no text say nothing to a reader.
+// Headers are sorted, so that two events can be compared line by line.
 func (a *app) printEvent(e core.Event) {
 	a.PrintField("", "event", terminal.Visible(string(e.ID)))
 	a.PrintField("", "source", terminal.Visible(e.Source))
@@ -26,6 +29,7 @@ func (a *app) printEvent(e core.Event) {
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		a.PrintField("", "header", terminal.Visible(name+": "+e.Headers[name]))
 	}
+	// The size is that of the stored bytes, not of the indented form below it.
 	size := terminal.Count(len(e.Payload), "byte")
 	if e.Binary {
 		a.PrintField("", "payload", size+" that are no text; --json prints them in base64")
@@ -47,6 +51,7 @@ func payloadLines(payload []byte) (lines []string, all bool) {
 	if json.Valid(payload) {
 		payload = terminal.Indented(payload)
 	}
+	// Indentation does not count as a change: the lines still hold the whole document.
 	all = true
 	for line := range strings.Lines(string(payload)) {
 		if len(lines) == shownLines {

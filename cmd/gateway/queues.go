@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newQueues makes "gateway queues", which only holds other commands.
 func newQueues(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "queues",
@@ -29,6 +30,9 @@ waiting to be), processing (in flight: a consumer has it) or dead (given up on).
 	}, newQueuesList(a), newQueuesInspect(a), newQueuesPeek(a), newQueuesDLQ(a), newQueuesRetry(a), newQueuesDrain(a))
 }
 
+// newQueuesList makes "gateway queues list": the configured queues with their counts of
+// messages. It asks GET /api/queues with --url, and manage.Queues.List otherwise. A
+// configuration without queues is not an error (exit code 0).
 func newQueuesList(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "list",
@@ -44,6 +48,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 }
 
+// queuesList prints all queues. There are no pages: a configuration has a few queues.
 func (a *app) queuesList(ctx context.Context) error {
 	return a.ask(ctx, func(op *operator) error {
 		queues, err := op.queues.List(ctx)
@@ -61,6 +66,7 @@ func (a *app) queuesList(ctx context.Context) error {
 	})
 }
 
+// queueGrid returns the table of queues.
 func queueGrid(queues []manage.Listed) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"QUEUE", "SOURCE", "EVENTS", "VISIBILITY", "PENDING", "PROCESSING", "DEAD"}}
 	for _, q := range queues {
@@ -83,6 +89,8 @@ func visibility(q manage.Queue) string { return units.Duration{Duration: q.Visib
 
 // tally writes a number. The count stops at core.MaxDepth, so that number stands for "or
 // more".
+// Counting stops there since a count reads each row: a queue with millions of messages would
+// hold each command for seconds.
 func tally(n int) string {
 	if n >= core.MaxDepth {
 		return strconv.Itoa(n) + " or more"
@@ -97,6 +105,8 @@ func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) err
 		err := ask(op)
 		var left *remote.LeftQueueError
 		switch {
+		// The error of the client names no commands; its messages can still be listed and
+		// deleted.
 		case errors.As(err, &left):
 			return core.Refuse(core.NotFound, "%v; its messages lists: gateway jobs list --handler queue/%s; and deletes: gateway queues drain %s --force", err, name, name)
 		case !errors.Is(err, manage.ErrQueue):
@@ -113,6 +123,7 @@ func (a *app) askQueue(ctx context.Context, name string, ask func(*operator) err
 
 // queueCommand makes a command about one queue. It calls run with the queue's name.
 func (a *app) queueCommand(c *cobra.Command, run func(c *cobra.Command, queue string) error) *cobra.Command {
+	// Each command about a queue takes its name as the only argument.
 	c.Args = arguments(1, 1, "the queue")
 	c.ValidArgsFunction = a.completeArgument(a.queueNames)
 	c.RunE = func(c *cobra.Command, args []string) error { return run(c, args[0]) }

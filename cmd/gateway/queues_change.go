@@ -13,6 +13,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newQueuesRetry makes "gateway queues retry": dead messages become visible again. It asks POST
+// /api/queues/{name}/retry with --url, and manage.Queues.Retry otherwise. It exits with 1 if
+// the message of --id cannot be retried, with the reason; a queue without dead messages is not
+// an error.
 func newQueuesRetry(a *app) *cobra.Command {
 	var id string
 	c := &cobra.Command{
@@ -28,6 +32,7 @@ all of them, or one. With --id also a message that is to be visible later.`,
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesRetry(c.Context(), queue, id) })
 }
 
+// queuesRetry retries all dead messages of a queue, or the message with the id arg.
 func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 	var id core.ID
 	if arg != "" {
@@ -40,6 +45,7 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 		switch {
 		case err != nil:
 			return err
+		// The store only says that no row changed. The reason needs a second look.
 		case n == 0 && id != "":
 			return a.whyNotRetried(ctx, op.jobs, id)
 		case a.json:
@@ -53,6 +59,8 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 	})
 }
 
+// whyNotRetried returns the reason why a message was not retried. Another caller may have moved
+// it between the two requests, so the message may look retryable now.
 func (a *app) whyNotRetried(ctx context.Context, jobs jobService, id core.ID) error {
 	job, err := jobs.Job(ctx, id)
 	if err != nil {
@@ -64,6 +72,10 @@ func (a *app) whyNotRetried(ctx context.Context, jobs jobService, id core.ID) er
 	return core.Refuse(core.Invalid, "job %s was just moved by another caller and is %s now; try again", id, job.Status)
 }
 
+// newQueuesDrain makes "gateway queues drain": all messages of a queue are deleted. It asks
+// POST /api/queues/{name}/drain with --url, and manage.Queues.Drain otherwise. Its effect
+// cannot be taken back. So it asks before, with the counts and the server in the question, and
+// refuses (exit code 2) if stdin is no terminal and --force is not given.
 func newQueuesDrain(a *app) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
@@ -79,6 +91,7 @@ or come in meanwhile. Asks before, unless --force is given.`,
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesDrain(c.Context(), queue, force) })
 }
 
+// queuesDrain deletes the messages of a queue, after a question unless force is true.
 func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
 	return a.askQueue(ctx, name, func(op *operator) error {
 		if !force {
@@ -86,6 +99,7 @@ func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
 			if err != nil {
 				return err
 			}
+			// A question about nothing would only worry the user.
 			if queue.Depth()+queue.Dead == 0 {
 				return a.printDrained(0)
 			}
@@ -94,6 +108,7 @@ func (a *app) queuesDrain(ctx context.Context, name string, force bool) error {
 			}
 		}
 		n, err := op.queues.Drain(ctx, name)
+		// A drain is made of several commits. After an error the number shows how far it came.
 		if n > 0 && err != nil {
 			a.Notef("%s deleted until then", terminal.Count(n, "message"))
 		}
@@ -114,6 +129,8 @@ func (a *app) at(what string) string {
 
 // allOf returns the numbers of a queue's messages by kind, in words.
 func allOf(q manage.Listed) string {
+	// Counts stop at core.MaxDepth. The sum of counts that stopped would be a wrong number, so
+	// the text gives a lower bound.
 	total := terminal.Count(q.Depth()+q.Dead, "message")
 	if most := max(q.Pending, q.Processing, q.Dead); most >= core.MaxDepth {
 		total = tally(most) + " messages"
@@ -122,6 +139,7 @@ func allOf(q manage.Listed) string {
 		tally(q.Pending), tally(q.Processing), tally(q.Dead))
 }
 
+// printDrained prints the number of deleted messages.
 func (a *app) printDrained(n int) error {
 	if a.json {
 		return a.PrintJSON(struct {
@@ -142,12 +160,16 @@ func (a *app) confirm(ctx context.Context, what string) error {
 	if !a.attended {
 		return usagef("this would %s; say so with --force", what)
 	}
+	// The question goes to standard error: standard output may be a file, and a user would not
+	// see it there.
 	fmt.Fprintf(a.stderr, "gateway: %s? [y/N] ", terminal.Visible(what))
 	line, err := unlessDone(ctx, func() (string, error) { return readLine(a.stdin) })
 	if err != nil {
 		fmt.Fprintln(a.stderr)
 		return err
 	}
+	// Everything but a clear yes is a no, the empty line included: it is what a hasty user
+	// types.
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))) {
 		return core.Refuse(core.Invalid, "nothing was done")
 	}
@@ -156,6 +178,8 @@ func (a *app) confirm(ctx context.Context, what string) error {
 
 // readLine reads up to a line break or the end, and nothing after it.
 func readLine(r io.Reader) (string, error) {
+	// One byte at a time is slow and right: the next question, or a program that shares
+	// standard input, needs the bytes behind the line.
 	var line []byte
 	for {
 		var b [1]byte

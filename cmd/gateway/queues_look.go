@@ -15,6 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newQueuesInspect makes "gateway queues inspect": the settings of a queue, its counts, and a
+// page of its newest messages. It asks GET /api/queues and GET /api/jobs with --url, and
+// manage.Queues and manage.Jobs on the database otherwise. Messages are jobs of the queue's
+// lane, so the list of jobs has them in every status; peek shows only visible ones. An unknown
+// queue exits with 1 and names the queues that exist.
 func newQueuesInspect(a *app) *cobra.Command {
 	var page pageFlags
 	c := &cobra.Command{
@@ -34,6 +39,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesInspect(c, queue, page) })
 }
 
+// queuesInspect prints a queue and one page of its messages.
 func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) error {
 	after, limit, err := flags.parse()
 	if err != nil {
@@ -45,6 +51,8 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 		if err != nil {
 			return err
 		}
+		// A queue may have more messages than fit on a page. The counts above the list are of
+		// all.
 		page, err := op.jobs.List(ctx, core.JobFilter{Lane: core.QueueLane(name), After: after, Limit: limit})
 		switch {
 		case err != nil:
@@ -52,6 +60,7 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 		case a.json:
 			return a.PrintJSON(struct {
 				wire.Queue
+				// The record is that of the API's list of queues, with two fields more.
 				Messages []wire.Job `json:"messages"`
 				HasMore  bool       `json:"has_more"`
 			}{wire.QueueOf(queue), wire.List(page.Items, wire.JobOf), page.More})
@@ -73,6 +82,7 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.PrintField("", "queue", terminal.Visible(q.Name))
 	if q.Gone() {
+		// Nothing else is known of a queue that left the configuration.
 		a.PrintField("", "configured", "no more; its messages wait for that, and become dead after a day of it")
 		a.printTally(q)
 		return
@@ -90,12 +100,15 @@ func (a *app) printQueue(cfg *config.Config, q manage.Listed) {
 	a.printTally(q)
 }
 
+// printTally prints the counts of a queue's messages.
 func (a *app) printTally(q manage.Listed) {
 	a.PrintField("", "pending", tally(q.Pending))
 	a.PrintField("", "processing", tally(q.Processing))
 	a.PrintField("", "dead", tally(q.Dead))
 }
 
+// maxAttempts writes the limit of attempts of a message as the configuration means it: 0 is no
+// limit.
 func maxAttempts(n int) string {
 	if n == 0 {
 		return "no limit"
@@ -103,6 +116,7 @@ func maxAttempts(n int) string {
 	return strconv.Itoa(n)
 }
 
+// messageGrid returns the table of a page of messages, of any status.
 func (a *app) messageGrid(messages []core.Job) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"ID", "EVENT", "STATUS", "ATTEMPT", "VISIBLE", "LAST ERROR"}}
 	for _, m := range messages {
@@ -121,6 +135,12 @@ func visibleAt(m core.Job) time.Time {
 	return m.DueAt
 }
 
+// newQueuesPeek makes "gateway queues peek": the messages that a consumer would receive next,
+// with payloads. It asks GET /api/queues/{name}/peek with --url, and manage.Queues.Peek
+// otherwise. It takes no lease and counts no attempt, so looking never delays a consumer.
+//
+// A server returns at most remote.MaxMessages, since each message has its payload of up to
+// server.max_body_size in the reply. The database here has no such limit.
 func newQueuesPeek(a *app) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
@@ -138,6 +158,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesPeek(c.Context(), queue, limit) })
 }
 
+// queuesPeek prints messages one below the other: payloads do not fit into a table.
 func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	if err := checkLimit(limit); err != nil {
 		return err
@@ -165,6 +186,7 @@ func (a *app) queuesPeek(ctx context.Context, name string, limit int) error {
 	})
 }
 
+// printMessage prints a message with its whole event.
 func (a *app) printMessage(m core.TakenJob) {
 	a.PrintField("", "message", terminal.Visible(string(m.ID)))
 	a.PrintField("", "attempt", attemptText(m.Job, " of "))
@@ -173,6 +195,9 @@ func (a *app) printMessage(m core.TakenJob) {
 	a.printEvent(m.Event)
 }
 
+// newQueuesDLQ makes "gateway queues dlq": the dead messages of a queue, newest first, a page
+// at a time. It asks GET /api/queues/{name}/dlq with --url, and manage.Queues.DeadLetters
+// otherwise. No dead message is not an error (exit code 0).
 func newQueuesDLQ(a *app) *cobra.Command {
 	var page pageFlags
 	c := &cobra.Command{
@@ -190,6 +215,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesDLQ(c, queue, page) })
 }
 
+// queuesDLQ prints one page of dead messages. Payloads are in --json only.
 func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
 	after, limit, err := flags.parse()
 	if err != nil {
@@ -214,6 +240,7 @@ func (a *app) queuesDLQ(c *cobra.Command, name string, flags pageFlags) error {
 	})
 }
 
+// deadGrid returns the table of a page of dead messages.
 func deadGrid(messages []core.TakenJob) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"ID", "EVENT", "TYPE", "ATTEMPT", "DIED", "LAST ERROR"}}
 	for _, m := range messages {

@@ -44,6 +44,8 @@ func (r *reloader) begin(ctx context.Context, p *gateway.Program) (end func()) {
 	return func() { cancel(); <-done }
 }
 
+// run waits for a SIGHUP or for the next look at a remote configuration, until ctx ends.
+// Reloads happen one at a time on this goroutine.
 func (r *reloader) run(ctx context.Context) {
 	for {
 		var due <-chan time.Time
@@ -82,6 +84,8 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 }
 
+// read loads the configuration and applies it, or reports the kind of its failure: forbidden
+// fields, problems, or no access. The running configuration stays in each of these cases.
 func (r *reloader) read(ctx context.Context) {
 	cfg, err := r.source.load(ctx)
 	var problems config.Problems
@@ -101,6 +105,8 @@ func (r *reloader) read(ctx context.Context) {
 	}
 }
 
+// miss reports that the configuration could not be read, unless the program is stopping: then
+// the read was interrupted.
 func (r *reloader) miss(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		r.missing = true

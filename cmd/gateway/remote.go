@@ -18,6 +18,7 @@ import (
 // management API. There is no environment variable for the address: with a forgotten variable,
 // "queues drain" would empty a queue of another server than the user expects.
 
+// remoteFlags registers the flags for commands on a server.
 func (a *app) remoteFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.urlFlag, "url", "", "`address` of a running gateway to work on, in place of the configured database")
 	flags.StringVar(&a.tokenFlag, "token", "", "its api.auth_`token`; other users see it in the process list, unlike GATEWAY_TOKEN")
@@ -36,6 +37,9 @@ const (
 // remotely lets a command take --url, and with it a token.
 func remotely(c *cobra.Command) *cobra.Command { return annotated(c, takesURL) }
 
+// annotated marks a command with keys, and returns the command. Cobra has no flags that only
+// some commands below a parent take, so the flags are global and each command says which of
+// them it takes.
 func annotated(c *cobra.Command, keys ...string) *cobra.Command {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}
@@ -76,6 +80,7 @@ func (a *app) checkRemote(c *cobra.Command, _ []string) error {
 			return usagef("--%s is for the gateway that --url names", name)
 		}
 	}
+	// Neither wins silently: a script that gives both has a mistake.
 	if a.tokenFlag != "" && a.tokenFile != "" {
 		return usagef("give --token or --token-file, not both")
 	}
@@ -110,6 +115,8 @@ func (a *app) token(ctx context.Context) (string, error) {
 	return checkToken("GATEWAY_TOKEN", a.env("GATEWAY_TOKEN"))
 }
 
+// readToken reads the file of --token-file, or standard input for "-". White space around the
+// token is removed, since editors end a file with a line break.
 func (a *app) readToken(ctx context.Context) (string, error) {
 	from, in := a.tokenFile, a.stdin
 	if from == "-" {

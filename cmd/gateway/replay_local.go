@@ -38,6 +38,13 @@ before counts as a duplicate, and the rest is sent. This holds for as long as th
 gateway keeps the events. A CloudEvent has an identity of its own: a gateway that has it
 already never takes it again ("gateway events replay" delivers it again).`
 
+// newReplayLocal makes "gateway replay-local": events of an export go to a gateway as new
+// events. It posts each to /events/{source}/{event_type}, one after the other. It exits with 1
+// if an event failed, with 2 if a question is needed and cannot be asked.
+//
+// "gateway events replay" gives events of one database new jobs. This command carries events to
+// another gateway, such as that of a developer. So it uses the door for senders, and needs no
+// access to the other database.
 func newReplayLocal(a *app) *cobra.Command {
 	var r localReplay
 	c := &cobra.Command{
@@ -105,6 +112,7 @@ func (a *app) prepareLocal(ctx context.Context, r *localReplay) (err error) {
 	if !runName(r.name) {
 		return usagef("--run must be 1 to 64 characters of A-Z a-z 0-9 . _ -; not %q", terminal.Clip(r.name, 80))
 	}
+	// Both would read the same stream.
 	if r.file == "-" && a.tokenFile == "-" {
 		return usagef("standard input cannot be both the events and the token")
 	}
@@ -185,6 +193,7 @@ func (r *localReplay) own(cfg *config.Config) bool {
 	return err == nil && outside.Scheme == r.to.Scheme && outside.Host != "" && strings.EqualFold(outside.Host, r.to.Host)
 }
 
+// replayLocal asks if it must, and sends the events of the file.
 func (a *app) replayLocal(ctx context.Context, r localReplay) error {
 	p := &posting{app: a, localReplay: r, calls: remote.HTTPClient(answerTimeout)}
 	defer p.calls.CloseIdleConnections()

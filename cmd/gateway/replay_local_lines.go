@@ -39,6 +39,7 @@ type exported struct {
 	received time.Time // CreatedAt; zero if that is missing
 }
 
+// An exportedJob has the one field of a job that --status needs.
 type exportedJob struct {
 	Status core.Status `json:"status"`
 }
@@ -50,6 +51,7 @@ type lineReader struct {
 	number int // of the last line, from 1
 }
 
+// newLineReader returns a reader of lines that ends when ctx ends.
 func newLineReader(ctx context.Context, r io.Reader, most int) *lineReader {
 	return &lineReader{Reader: bufio.NewReaderSize(interruptible{ctx, r}, 64<<10), most: most}
 }
@@ -88,6 +90,8 @@ func (l *lineReader) next() (line []byte, tooLong bool, err error) {
 	length := 0
 	l.number++
 	for {
+		// A line that is too long is read to its end in pieces, so that the next line is found
+		// and memory stays bounded.
 		part, err := l.ReadSlice('\n')
 		if length += len(part); length <= l.most {
 			line = append(line, part...)
@@ -109,6 +113,7 @@ func parseExported(line []byte) (e exported, err error) {
 	if line[0] != '{' {
 		return e, errors.New("it is no JSON object")
 	}
+	// The first wrong field is named. A line of a large export is too long to look through.
 	var mistyped *json.UnmarshalTypeError
 	switch err := json.Unmarshal(line, &e); {
 	case errors.As(err, &mistyped):
@@ -206,6 +211,8 @@ type picker struct {
 // all reports whether it picks every event.
 func (p picker) all() bool { return p == picker{} }
 
+// picks reports whether an event of the export is selected. An event without a time is never
+// before --until, since it may have come later.
 func (p picker) picks(e exported) bool {
 	switch {
 	case p.Source != "" && e.Source != p.Source:
@@ -219,8 +226,11 @@ func (p picker) picks(e exported) bool {
 	return false
 }
 
+// wants reports whether a job has the wanted status.
 func (p picker) wants(job exportedJob) bool { return job.Status == p.status }
 
+// matchesType reports whether a type matches a pattern: the type itself, a prefix that ends in
+// *, or "" for all.
 func matchesType(pattern, eventType string) bool {
 	if prefix, open := strings.CutSuffix(pattern, "*"); open {
 		return strings.HasPrefix(eventType, prefix)
@@ -235,6 +245,8 @@ type interruptible struct {
 	io.Reader
 }
 
+// Read reads on a goroutine of its own, into a buffer of its own: a read that ends after ctx
+// must not write into b, which the caller uses again.
 func (p interruptible) Read(b []byte) (int, error) {
 	got, err := unlessDone(p.ctx, func() ([]byte, error) {
 		own := make([]byte, len(b))

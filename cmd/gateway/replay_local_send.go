@@ -82,6 +82,8 @@ func (p *posting) each(ctx context.Context, do func(exported, error) error) erro
 	return nil
 }
 
+// complainOf prints the error of an event with its line, so that an editor finds it. The replay
+// goes on.
 func (p *posting) complainOf(e exported, err error) {
 	if e.ID == "" {
 		p.Complain(fmt.Sprintf("line %d: %v", e.line, err))
@@ -92,6 +94,8 @@ func (p *posting) complainOf(e exported, err error) {
 
 // run sends the events and prints the counts, also if it ends early.
 func (p *posting) run(ctx context.Context) error {
+	// The counts are printed even if the replay breaks off: the user must know how much was
+	// sent.
 	progress := p.Progress()
 	err := p.each(ctx, func(e exported, bad error) error {
 		err := p.take(ctx, e, bad, progress)
@@ -108,6 +112,7 @@ func (p *posting) run(ctx context.Context) error {
 	if printed := p.printSent(); err == nil {
 		err = printed
 	}
+	// Only a replay that sent something and did not finish has a rest.
 	if p.name != "" && p.sent.Sent > 0 && (err != nil || p.sent.Failed > 0) {
 		p.Notef("to send only the rest: the same command with --run %s", p.name)
 	}
@@ -152,6 +157,7 @@ func (p *posting) take(ctx context.Context, e exported, bad error, progress *ter
 // A hopelessError would hit every other event too.
 type hopelessError struct{ error }
 
+// hopeless returns an error that ends the replay.
 func hopeless(format string, args ...any) error {
 	return hopelessError{core.Refuse(core.Unavailable, format, args...)}
 }
@@ -174,11 +180,14 @@ func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err err
 		switch code := ans.StatusCode; {
 		case err != nil:
 			return false, err
+		// A gateway that is busy has not taken the event, or cannot say. The idempotency key
+		// makes the repetition safe.
 		case (code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable) && try < busyTries:
 			if err := pause(ctx, wait); err != nil {
 				return false, err
 			}
 			continue
+		// Each further event would get the same answer.
 		case ans.strange != nil:
 			return false, hopelessError{ans.strange}
 		case code >= 200 && code < 300:
@@ -233,6 +242,8 @@ func (p *posting) letter(e exported) letter {
 	return l
 }
 
+// unanswered explains why there is no answer. If nothing listens, no further event can be sent;
+// any other fault may hit this event only.
 func (p *posting) unanswered(err error) error {
 	var network *net.OpError
 	if errors.As(err, &network) && network.Op == "dial" {
@@ -249,10 +260,13 @@ func (p *posting) of() string {
 	return fmt.Sprintf(", of %d", p.lines[true])
 }
 
+// words returns the counts as a part of a line.
 func (s posted) words() string {
 	return fmt.Sprintf("sent %d, duplicates %d, failed %d", s.Sent, s.Duplicates, s.Failed)
 }
 
+// printSent prints the counts, and with --json the name of the replay, with which it can be
+// continued.
 func (p *posting) printSent() error {
 	if p.json {
 		return p.PrintJSON(struct {

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// The groups of commands in the help text of "gateway".
 	groupServe   = "serve"
 	groupInspect = "inspect"
 	groupProgram = "program"
@@ -54,6 +55,13 @@ var commands = []func(*app) *cobra.Command{
 	newVersion,
 }
 
+// newRoot makes the command "gateway" with all commands below it. It replaces these parts of
+// cobra:
+//
+//	The help text lists groups and topics; see usage.
+//	Errors are printed once, by [app.end], and with no help text behind them.
+//	Each refusal of an argument or flag is a usageError, so that it has its own exit code.
+//	The command completion is ours: cobra's would have a help text in another style.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "gateway",
@@ -87,6 +95,8 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
+// globalFlags registers the flags that all commands share. Commands that cannot use one of them
+// refuse it; see [app.checkRemote].
 func (a *app) globalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configFlag, "config", "c", baseFile, "configuration `file`, or its https, s3, gs or az address")
@@ -97,6 +107,8 @@ func (a *app) globalFlags(root *cobra.Command) {
 }
 
 // newParent makes a command that only holds others.
+// The parent itself prints its help and exits with 0; a word that is no command of it is a
+// usage error.
 func newParent(c *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	c.Args, c.RunE = noSuchCommand, help
 	c.SuggestionsMinimumDistance = 2
@@ -110,6 +122,8 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	wanted := c.CommandPath() + " " + args[0]
+	// A mistyped command is the most common mistake, and the suggestion costs no look into the
+	// help.
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		return usagef("there is no command %q; did you mean %s?", wanted, strings.Join(near, " or "))
 	}
@@ -122,6 +136,7 @@ func usageErrors(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		usageErrors(child)
 	}
+	// Cobra would take any number of arguments if a command has no check.
 	check := c.Args
 	if check == nil {
 		check = noArguments
@@ -146,6 +161,7 @@ func (a *app) checkFlags(c *cobra.Command, args []string) error {
 // emptyFlag refuses flags of a command that were given without a value: --handler "$NAME" must
 // not mean all handlers if the variable is not set.
 func emptyFlag(c *cobra.Command) (err error) {
+	// Global flags are not looked at: --env "" means no overlay, as an unset variable does.
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && f.Value.Type() == "string" && f.Value.String() == "" {
 			err = usagef("--%s is empty; give a value, or leave it out", f.Name)
@@ -160,6 +176,8 @@ func flagError(_ *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) {
 		return usageError(err.Error())
 	}
+	// The value comes from the command line of a script, perhaps from outside. It is clipped,
+	// and the error is escaped when it is printed.
 	f, value := invalid.GetFlag(), terminal.Clip(invalid.GetValue(), 40)
 	switch {
 	case errors.Is(err, strconv.ErrRange):

@@ -27,10 +27,13 @@ func run(ctx context.Context, args []string, s system) int {
 	a := newApp(s)
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...)) // never nil, which would mean os.Args
+	// The usage texts become descriptions in the shell.
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		unmarkFlags(root)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	// A command that prints without checking ends with success. The failed write makes it a
+	// failure.
 	if bad := a.out.Err(); bad != nil && (err == nil || errors.Is(err, bad)) {
 		err = unwritten(bad)
 	}
@@ -55,6 +58,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
+	// Only an interruption of the whole command counts, not a canceled part of its work.
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		a.Complain("interrupted")
 		return exitInterrupted
@@ -89,6 +93,7 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
+// usagef returns a usage error.
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
 // printProblems prints the problems of a configuration and their number. Editors recognise the

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newRuns makes "gateway workflow-runs", which only holds other commands. The alias "runs"
+// saves typing; scripts and texts use the long name, since it is the API's.
 func newRuns(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "workflow-runs",
@@ -28,6 +30,8 @@ Failed and canceled runs can be redriven.`,
 
 // runCommand makes a command about one run.
 func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx context.Context, runs runService, id core.ID) error) *cobra.Command {
+	// All commands about one run parse its id in the same way, and offer only runs that the
+	// command can change.
 	c.Args = arguments(1, 1, "the run id")
 	c.ValidArgsFunction = a.completeArgument(offered)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -40,6 +44,10 @@ func (a *app) runCommand(c *cobra.Command, offered completer, run func(ctx conte
 	return remotely(c)
 }
 
+// newRunsList makes "gateway workflow-runs list": the newest runs, a page at a time. It asks
+// GET /api/workflow-runs with --url, and manage.Runs.List otherwise. The filter is checked here
+// before a database or a server is asked, so that a mistyped status is a usage error (exit code
+// 2).
 func newRunsList(a *app) *cobra.Command {
 	var (
 		page          pageFlags
@@ -83,6 +91,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	return c
 }
 
+// runsList prints one page of runs, and on standard error the command for the next page.
 func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
 	return a.ask(c.Context(), func(op *operator) error {
 		page, err := op.runs.List(c.Context(), filter)
@@ -103,6 +112,8 @@ func (a *app) runsList(c *cobra.Command, filter core.RunFilter) error {
 	})
 }
 
+// runGrid returns the table of a page of runs. Errors are clipped, since one long error would
+// break all lines of the table in a terminal.
 func (a *app) runGrid(runs []core.Run) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"ID", "WORKFLOW", "EVENT", "STATUS", "STEP", "CREATED", "FINISHED", "ERROR"}}
 	for _, r := range runs {
@@ -112,6 +123,12 @@ func (a *app) runGrid(runs []core.Run) terminal.Grid {
 	return g
 }
 
+// newRunsRedrive makes "gateway workflow-runs redrive": a failed or canceled run continues in
+// its next epoch. It asks POST /api/workflow-runs/{id}/redrive with --url, and
+// manage.Runs.Redrive otherwise. It exits with 1 if the run is unknown or not finished.
+//
+// The stored definition is the default: a run that failed halfway may have results that only
+// fit the steps that it began with. The user has to ask for the present definition.
 func newRunsRedrive(a *app) *cobra.Command {
 	var from, definition string
 	c := &cobra.Command{
@@ -138,6 +155,8 @@ and branches.`,
 		return []cobra.Completion{string(manage.FollowStored), string(manage.FollowCurrent)}
 	})
 	var how manage.Redrive
+	// The flags are parsed before the database is opened, so that a mistake in them is a usage
+	// error.
 	c.PreRunE = func(*cobra.Command, []string) (err error) {
 		if how.From, err = manage.ParseFrom(from); err == nil {
 			how.Definition, err = manage.ParseFollow(definition)
@@ -155,6 +174,8 @@ and branches.`,
 		case a.json:
 			return a.PrintJSON(wire.RedrivenOf(run))
 		}
+		// The difference is told even if the user did not ask: a repaired workflow in the
+		// configuration has no effect on this run.
 		if run.Changed {
 			a.Notef("the configuration has another definition of %s by now; this run follows the one that it has (see --definition)", terminal.Visible(run.Workflow))
 		}
@@ -162,6 +183,10 @@ and branches.`,
 	})
 }
 
+// newRunsCancel makes "gateway workflow-runs cancel": a pending or running run ends now. It
+// asks POST /api/workflow-runs/{id}/cancel with --url, and manage.Runs.Cancel otherwise. It
+// does not ask the user before, unlike a drain: a canceled run can be redriven, so nothing is
+// lost. It exits with 1 if the run is unknown or finished already.
 func newRunsCancel(a *app) *cobra.Command {
 	return a.runCommand(&cobra.Command{
 		Use:   "cancel <run id>",

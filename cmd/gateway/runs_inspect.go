@@ -15,6 +15,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newRunsInspect makes "gateway workflow-runs inspect": a run with its steps and its history.
+// It asks GET /api/workflow-runs/{id} with --url, page by page, and manage.Runs.Inspect
+// otherwise. It exits with 1 if the run is unknown.
+//
+// Inputs and outputs of steps are left out unless --data is given: they can have many MiB, and
+// may hold personal data that a user does not want on a shared screen.
 func newRunsInspect(a *app) *cobra.Command {
 	var data bool
 	c := &cobra.Command{
@@ -38,6 +44,8 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	}
 	c.Flags().BoolVar(&data, "data", false, "show what the steps received and passed on")
 	return a.runCommand(c, a.runsIn(""), func(ctx context.Context, runs runService, id core.ID) error {
+		// The first page comes before anything is printed, so that an unknown run prints
+		// nothing but its error.
 		first, err := runs.Inspect(ctx, id, manage.Place{}, 0)
 		switch {
 		case err != nil:
@@ -80,6 +88,8 @@ func beginning(document []byte) []byte {
 // pagesOf yields the pages about a run, beginning with first.
 func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.Seq2[manage.Inspected, error] {
 	return func(yield func(manage.Inspected, error) bool) {
+		// A history and its steps can have thousands of entries. The server bounds a page by
+		// number and by bytes, so the size of a page is left to it.
 		for page := first; yield(page, nil) && !page.Next.Zero(); {
 			var err error
 			if page, err = runs.Inspect(ctx, page.ID, page.Next, 0); err != nil {
@@ -90,6 +100,7 @@ func pagesOf(ctx context.Context, runs runService, first manage.Inspected) iter.
 	}
 }
 
+// printInspected prints a run for people: its fields, its steps, and its history.
 func (a *app) printInspected(run manage.Inspected, data bool) {
 	a.printRun(run.Run)
 	if len(run.Steps) > 0 {
@@ -105,6 +116,7 @@ func (a *app) printInspected(run manage.Inspected, data bool) {
 	}
 }
 
+// printRun prints the fields of a run. Empty fields are left out.
 func (a *app) printRun(r core.Run) {
 	a.PrintField("", "run", terminal.Visible(string(r.ID)))
 	a.PrintField("", "workflow", terminal.Visible(r.Workflow))
@@ -116,14 +128,17 @@ func (a *app) printRun(r core.Run) {
 	}
 	a.PrintField("", "created", moment(r.CreatedAt))
 	a.PrintField("", "started", core.FormatTime(r.StartedAt))
+	// The deadline of a finished run has no effect.
 	if !r.Status.Finished() {
 		a.PrintField("", "deadline", core.FormatTime(r.DeadlineAt))
 	}
 	a.PrintField("", "finished", core.FormatTime(r.FinishedAt))
 	a.PrintField("", "error", terminal.Visible(r.Error))
+	// Only the beginning: --json has the whole output.
 	a.PrintField("", "output", terminal.Clip(terminal.Visible(string(r.Output)), shownData))
 }
 
+// stepGrid returns the table of the steps of a run, as the store orders them.
 func (a *app) stepGrid(steps []core.Step) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"STEP", "TYPE", "STATUS", "ATTEMPT", "STARTED", "FINISHED", "ERROR"}}
 	for _, s := range steps {
@@ -137,6 +152,8 @@ func (a *app) stepGrid(steps []core.Step) terminal.Grid {
 // how many of its branches or items have succeeded.
 func stepAttempt(s core.Step) string {
 	if s.Type == "parallel" || s.Type == "map" {
+		// A server does not return the counts of branches. A dash is honest; 0/0 would look
+		// like a fault.
 		if s.Fan.Total == wire.Untold {
 			return "-"
 		}
@@ -148,6 +165,7 @@ func stepAttempt(s core.Step) string {
 // shownData is the number of characters of a document that are shown.
 const shownData = 200
 
+// printData prints the beginning of each step's input and output.
 func (a *app) printData(steps []core.Step) {
 	for _, s := range steps {
 		a.Printf("\nstep %s", terminal.Visible(s.Path))
@@ -156,6 +174,7 @@ func (a *app) printData(steps []core.Step) {
 	}
 }
 
+// entryGrid returns the table of a run's history.
 func entryGrid(entries []core.Entry) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"AT", "EPOCH", "WHAT", "STEP", "DETAILS"}}
 	for _, e := range entries {

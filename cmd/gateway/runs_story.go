@@ -16,11 +16,15 @@ func (a *app) printStory(ctx context.Context, runs runService, first manage.Insp
 	if first.Next.Zero() {
 		return a.PrintJSON(wire.StoryOfRun(first))
 	}
+	// The fields before the lists are written as a part of a whole document with empty lists,
+	// which is cut before the first list. So they have the same form, indented or not.
 	run, err := terminal.JSONElement(wire.StoryOfRun(manage.Inspected{Run: first.Run}), "")
 	if err != nil {
 		return err
 	}
 	fmt.Fprint(a.stdout, run[:max(strings.LastIndex(run, "[],\n  \"history\": "), strings.LastIndex(run, `[],"history":`))])
+	// Pages bring all steps first and the history after them, in the order of the two lists in
+	// the document.
 	l, second := a.JSONLists(), false
 	for page, err := range pagesOf(ctx, runs, first) {
 		if err != nil {

@@ -16,6 +16,8 @@ type selection struct {
 	timeFlags
 }
 
+// register adds the flags to a command. The text eventType says how --event-type matches, which
+// differs between commands.
 func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 	flags := c.Flags()
 	flags.StringVar(&s.source, "source", "", "only events of this `source`")
@@ -28,6 +30,7 @@ func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 // timeFlags are --since and --until.
 type timeFlags struct{ since, until string }
 
+// register adds the flags to a command. The text what says which records they select.
 func (t *timeFlags) register(c *cobra.Command, what string) {
 	sinceFlag(c, &t.since, "only "+what+" at this `time` or later")
 	c.Flags().StringVar(&t.until, "until", "", "only "+what+" before this `time`")
@@ -47,6 +50,8 @@ func (t *timeFlags) parse(now time.Time) (since, until time.Time, err error) {
 	return since, until, err
 }
 
+// sinceFlag adds --since to a command; all commands explain the forms of a time in the same
+// words.
 func sinceFlag(c *cobra.Command, since *string, what string) {
 	c.Flags().StringVar(since, "since", "", what+", such as 2006-01-02T15:04:05 (UTC), a date, or 2h for two hours ago")
 }

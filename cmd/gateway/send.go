@@ -40,6 +40,13 @@ is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. For
 linear, the payload's webhookTimestamp is set to the time of sending. With --dry-run
 nothing is sent: the handlers, queues and workflows that would get it are listed.`
 
+// newSend makes "gateway send": one event goes to a running gateway in the form that a sender
+// of its source would use. It posts to /events/{source}/{event_type}, /webhooks/{source} or
+// /sns/{source}; with --dry-run it sends nothing and runs the intake here. It exits with 1 if
+// the gateway refuses the event or does not answer.
+//
+// It goes through the front door, with a real token or signature, and not into the database: so
+// it tests the whole way, and finds a wrong secret.
 func newSend(a *app) *cobra.Command {
 	var r sendRequest
 	c := annotated(&cobra.Command{
@@ -70,10 +77,14 @@ func newSend(a *app) *cobra.Command {
 	return c
 }
 
+// send makes the request for an event, and sends it or only foresees its jobs. Flags are
+// checked before the configuration is read, and the configuration before standard input, which
+// can be read only once.
 func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	// Both would read the same stream, and the second would find it empty.
 	if r.file == "-" && a.tokenFile == "-" {
 		return usagef("standard input cannot be both the payload and the token")
 	}
@@ -110,6 +121,7 @@ func (a *app) sendConfig(ctx context.Context, r sendRequest) (*config.Config, er
 		return a.loadConfig(ctx)
 	}
 	cfg := config.Default()
+	// All other fields are defaults, and send uses none of them with --url.
 	cfg.Server.MaxBodySize = maxBlind
 	cfg.Sources = map[string]config.Source{r.source: {Name: r.source, Type: "event"}}
 	return cfg, nil
@@ -148,12 +160,14 @@ func sendable(cfg *config.Config, r sendRequest) (config.Source, error) {
 		return source, config.Unknown("source", r.source, sourceNames(cfg))
 	case source.Type == "cron":
 		return source, core.Refuse(core.Unsupported, "source %q is of type cron: its events come from its schedule, and nobody can send any", source.Name)
+	// A dry run needs no signature, so it works for every source but cron.
 	case source.Type == "sns" && !source.SkipVerify && !r.dryRun:
 		return source, core.Refuse(core.Unsupported, "source %q is of type sns, and only Amazon SNS can sign for it: publish to the topic, or set skip_verify: true on the source where you test", source.Name)
 	}
 	return source, nil
 }
 
+// sourceNames returns the names of the configured sources, sorted.
 func sourceNames(cfg *config.Config) (names []string) {
 	for _, s := range cfg.SortedSources() {
 		names = append(names, s.Name)
@@ -175,6 +189,8 @@ func (a *app) payload(ctx context.Context, r sendRequest, limit int) ([]byte, er
 	return payload, checkJSON(payload)
 }
 
+// readPayload reads one byte more than limit at most, so that the caller sees that a payload is
+// too large without reading all of it.
 func (a *app) readPayload(ctx context.Context, r sendRequest, limit int) ([]byte, error) {
 	switch {
 	case r.isLiteral:
@@ -209,6 +225,7 @@ func checkJSON(payload []byte) error {
 	if !errors.As(err, &syntax) {
 		return fmt.Errorf("read payload: %w", err)
 	}
+	// The offset is that of the byte after the mistake.
 	before := payload[:min(int(syntax.Offset)-1, len(payload))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n')

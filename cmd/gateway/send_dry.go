@@ -49,6 +49,8 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 	if err != nil {
 		return nil, err
 	}
+	// The source accepts every signature: a dry run is about filters and types, and the caller
+	// may not have the secret.
 	seen := intake.Source{
 		Name: source.Name, Kind: doors[source.Type], Provider: source.Verify, Schema: source.Schema.Value, Binary: source.Binary,
 		Topic: sns.NewTopic(sns.Options{SkipVerify: true}),
@@ -60,6 +62,8 @@ func (a *app) foresee(ctx context.Context, cfg *config.Config, source config.Sou
 	in := intake.New(intake.Deps{
 		Inbox: &inbox, IDs: core.NewIDs(a.clock), Clock: a.clock, Sources: []intake.Source{seen}, Consumers: consumers,
 	})
+	// Only the route of an event source has the type in its path. Other kinds find it in
+	// headers or in the payload.
 	request := intake.Request{Kind: seen.Kind, Source: source.Name, Header: intake.Header(l.header), Body: l.body, At: a.clock()}
 	if seen.Kind == intake.Event {
 		request.Type = eventType
@@ -74,6 +78,7 @@ var doors = map[string]intake.Kind{"webhook": intake.Webhook, "event": intake.Ev
 // A dryInbox records the arrival instead of storing it.
 type dryInbox struct{ arrival *core.Arrival }
 
+// Accept keeps the arrival and answers like a store.
 func (d *dryInbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	d.arrival = &a
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
@@ -129,6 +134,8 @@ func shownURL(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
+// The records of --json. They name the receiver, so that a script can check where an event
+// would go.
 type matchJSON struct {
 	Name   string `json:"name"`
 	Method string `json:"method"`
@@ -152,6 +159,8 @@ type matches struct {
 	Declined  []wire.Declined     `json:"declined"`
 }
 
+// matchesOf returns the consumers with a job or a run in an arrival. Its lists are never nil:
+// JSON shows empty lists, not null.
 func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
 	m := matches{[]matchJSON{}, []queueMatchJSON{}, []workflowMatchJSON{}, []wire.Declined{}}
 	for _, j := range arrival.Jobs {
@@ -168,6 +177,9 @@ func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
 	return m
 }
 
+// printMatches prints the consumers that would get the event, and those that decline it with
+// the reason. Consumers whose filter fails are told on standard error, since nothing says
+// whether they want the event.
 func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	m := matchesOf(cfg, arrival)
 	unwilling, err := declined(cfg, arrival)
@@ -195,6 +207,7 @@ func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	return nil
 }
 
+// grid returns the table of the consumers that would get the event.
 func (m matches) grid() terminal.Grid {
 	g := terminal.Grid{Heading: []string{"HANDLER", "DELIVERS TO"}}
 	for _, h := range m.Handlers {

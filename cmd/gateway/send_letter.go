@@ -32,10 +32,13 @@ type letter struct {
 // letter makes the request for a payload in the form of its source, without token or
 // signature.
 func (a *app) letter(source config.Source, eventType string, payload []byte) (letter, error) {
+	// The form depends on the type of the source alone. Nothing here checks the source: the
+	// gateway does, and send is for finding out what it says.
 	l := letter{header: http.Header{"Content-Type": {contentType(source, payload)}}, body: payload}
 	switch source.Type {
 	case "sns":
 		return a.notification(source, eventType, payload)
+	// A webhook has its type in a header; see typeHeader.
 	case "webhook":
 		l.path = []string{"webhooks", source.Name}
 		l.header.Set(typeHeader(source), eventType)
@@ -43,6 +46,8 @@ func (a *app) letter(source config.Source, eventType string, payload []byte) (le
 			l.body = withTime(payload, linearTime, a.clock())
 		}
 		if source.Verify == "twilio" && l.header.Get("Content-Type") != formType {
+			// Twilio signs the address and the fields of a form. For other bodies the address
+			// holds their hash.
 			sum := sha256.Sum256(payload)
 			l.query = "bodySHA256=" + hex.EncodeToString(sum[:])
 		}
@@ -62,6 +67,8 @@ func withTime(payload []byte, name string, at time.Time) []byte {
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
 		return payload
 	}
+	// The decoder gives the offsets of a value. The bytes between them are replaced, and all
+	// other bytes stay, since a test may be about spaces or the order of fields.
 	value, members := strconv.FormatInt(at.UnixMilli(), 10), 0
 	from, to := -1, -1
 	for ; d.More(); members++ {
@@ -97,6 +104,8 @@ func (l letter) target(base *url.URL) *url.URL {
 }
 
 const (
+	// formType is the content type of a form. ceType is the header with the type of a
+	// CloudEvent.
 	formType = "application/x-www-form-urlencoded"
 	ceType   = "Ce-Type"
 )
@@ -195,6 +204,8 @@ func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Sourc
 
 // sign signs a letter with the source's scheme.
 func (l letter) sign(cfg *config.Config, source config.Source, id core.ID, now time.Time) error {
+	// The first secret signs, like that of a sender; the others are accepted while secrets
+	// change.
 	secrets := make([]string, len(source.Secret))
 	for i, s := range source.Secret {
 		secrets[i] = s.Reveal()
@@ -208,6 +219,7 @@ func (l letter) sign(cfg *config.Config, source config.Source, id core.ID, now t
 		return err
 	}
 	m := verify.Message{ID: string(id), ContentType: l.header.Get("Content-Type"), Body: l.body}
+	// Some schemes sign the address as the sender knows it, which is the public one.
 	if public, err := url.Parse(cfg.Server.PublicURL); err == nil && public.Host != "" {
 		m.URL = l.target(public).String()
 	}

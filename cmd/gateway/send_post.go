@@ -37,6 +37,8 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 		switch {
 		case err != nil:
 			return err
+		// Only the API knows the header for a repetition. Senders of webhooks repeat by
+		// themselves, with the delivery id of their own.
 		case answer.unknown() && source.Type == "event" && try < maxPosts:
 			a.Notef("the gateway does not know whether it stored event %s; sending it again as the same event", terminal.Visible(string(answer.EventID)))
 			l.header.Set(intake.Repeat, string(answer.EventID))
@@ -46,6 +48,8 @@ func (a *app) post(c *cobra.Command, cfg *config.Config, source config.Source, r
 			return a.printAnswer(c, answer)
 		}
 		select {
+		// The gateway may have answered that it is overloaded. Its Retry-After is obeyed up to
+		// 10 s: a user waits.
 		case <-time.After(pause):
 		case <-c.Context().Done():
 			return c.Context().Err()
@@ -69,6 +73,7 @@ func (a *app) postOnce(ctx context.Context, cfg *config.Config, source config.So
 	if err != nil {
 		return answer{}, 0, fmt.Errorf("the gateway at %s broke off its answer: %w", base, remote.Cause(err))
 	}
+	// A missing or odd header is 0: the next try follows at once.
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 	return ans, time.Duration(min(max(seconds, 0), 10)) * time.Second, nil
 }
@@ -78,6 +83,8 @@ func (a *app) address(cfg *config.Config) (*url.URL, error) {
 	if a.remote() {
 		return parseServer("--url", a.urlFlag)
 	}
+	// A server that listens on all addresses is reached at the loopback address. The
+	// request does not leave the machine.
 	host := cfg.Server.Host
 	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
 		host = "127.0.0.1"
@@ -87,12 +94,16 @@ func (a *app) address(cfg *config.Config) (*url.URL, error) {
 
 // request makes the request that a sender of the source would make.
 func (a *app) request(ctx context.Context, cfg *config.Config, source config.Source, base *url.URL, l letter) (*http.Request, error) {
+	// The proof is made for each try: a signature holds the time, and some schemes accept it
+	// for a minute only.
 	if err := a.prove(ctx, cfg, source, l); err != nil {
 		return nil, err
 	}
 	return l.request(ctx, base)
 }
 
+// request returns the letter as a request to the gateway at base. The body is a new reader each
+// time, so a letter can be sent again.
 func (l letter) request(ctx context.Context, base *url.URL) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.target(base).String(), bytes.NewReader(l.body))
 	if err != nil {

@@ -23,6 +23,7 @@ type spool struct {
 	done    chan struct{}
 }
 
+// newSpool returns a running spool. The caller closes it.
 func newSpool(out io.Writer) *spool {
 	s := &spool{out: out, lines: make(chan []byte, spoolLines), quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
@@ -32,6 +33,7 @@ func newSpool(out io.Writer) *spool {
 // Write queues a line, or counts it as dropped. It never blocks and never fails.
 func (s *spool) Write(line []byte) (int, error) {
 	select {
+	// The logger uses its buffer again after Write, so the line is copied.
 	case s.lines <- append([]byte(nil), line...):
 	default:
 		s.dropped.Add(1)
@@ -48,6 +50,8 @@ func (s *spool) close() {
 	}
 }
 
+// run writes lines in the order in which they came, until the spool is closed and no line
+// waits.
 func (s *spool) run() {
 	defer close(s.done)
 	for {
@@ -67,6 +71,8 @@ func (s *spool) run() {
 	}
 }
 
+// pass writes a line, and after it the number of lines that were dropped meanwhile: the reader
+// of the log must see the gap.
 func (s *spool) pass(line []byte) {
 	s.out.Write(line) //nolint:errcheck // there is nowhere left to say so
 	if n := s.dropped.Swap(0); n > 0 {

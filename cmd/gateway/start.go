@@ -56,6 +56,10 @@ Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LO
 for what to log: a level, or a list such as "warn,worker=debug". Traces are exported
 to OTEL_EXPORTER_OTLP_ENDPOINT over HTTP, if it is set.`
 
+// newStart makes "gateway start", the server. It exits with 0 after a signal to stop, also if
+// the signal comes while it still waits for its database. It exits with 1 if the configuration
+// is not valid, the port is taken, another server has the SQLite file, or the database does not
+// come in time.
 func newStart(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "start",
@@ -70,6 +74,14 @@ func newStart(a *app) *cobra.Command {
 	}
 }
 
+// start serves until ctx ends. The order of the steps matters:
+//
+//	SIGHUP is caught first: by default it would end a process that still starts.
+//	The configuration is read before the log begins, since it sets the log's form.
+//	The lock on a SQLite file comes before the file is opened: the second of two servers
+//	must fail before it changes anything.
+//	The deferred calls run in reverse: the store closes before the lock is given up, and
+//	the last lines of the log are written at the very end.
 func (a *app) start(ctx context.Context) error {
 	told, deaf := hangups()
 	defer deaf()
@@ -92,6 +104,8 @@ func (a *app) start(ctx context.Context) error {
 	}
 	defer release()
 	s, err := a.awaitStore(ctx, cfg, log)
+	// A service manager that stops a server which waits for its database must not report a
+	// failure.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("told to stop before the database was there")
 		return nil // no error, like a stop after the start
@@ -103,15 +117,20 @@ func (a *app) start(ctx context.Context) error {
 	return a.serve(ctx, cfg, s, &reloader{source: source, told: told, log: log})
 }
 
+// serve assembles the program on an open store and serves until ctx ends, the deliveries under
+// way included.
 func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *reloader) error {
 	log := r.log
 	tracer, flush := a.startTraces(ctx, cfg, log)
 	defer flush()
+	// A database on another machine has its own clock. Its distance from this machine's clock
+	// is logged when it changes, and shown as a metric.
 	var ahead func() time.Duration
 	if a.times != nil {
 		a.times.Tell(telemetry.Log(log))
 		ahead = a.times.Ahead
 	}
+	// Everything that differs between this program and functions is passed in here.
 	p, err := gateway.NewProgram(cfg, gateway.Deps{
 		Store:     s,
 		Clock:     a.storeClock(),
@@ -128,6 +147,8 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *re
 	if err != nil {
 		return err
 	}
+	// The port is taken after the assembly, which can fail, and before the line "serving",
+	// which scripts wait for.
 	listener, err := listen(ctx, cfg.Server)
 	if err != nil {
 		return err
@@ -154,6 +175,8 @@ func newMetrics(cfg *config.Config, log *slog.Logger) *metrics.Metrics {
 	})
 }
 
+// logger returns the log of a server. A mistake in its variables is a warning in the log: a
+// server that does not start because of its log would be worse.
 func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {
 	log, err := telemetry.NewLogger(telemetry.LogOptions{
 		Out:      out,
@@ -168,6 +191,8 @@ func (a *app) logger(cfg *config.Config, out io.Writer) *slog.Logger {
 }
 
 // setting returns a variable of the configuration's .env file, otherwise of the environment.
+// Variables in the .env file configure the program too, since a file beside the configuration
+// is all that some deployments have.
 func (a *app) setting(cfg *config.Config, name string) string {
 	if v, ok := cfg.DotEnv[name]; ok {
 		return v.Reveal()
@@ -187,6 +212,8 @@ func (a *app) lockDatabase(db config.Database, log *slog.Logger) (release func()
 	if db.Driver != "sqlite" {
 		return func() {}, nil
 	}
+	// SQLite would let two servers open one file, and each would take the running jobs of the
+	// other for its own.
 	if a.lock, err = sqlite.Acquire(db.SQLitePath()); err != nil {
 		return nil, err
 	}
@@ -196,11 +223,13 @@ func (a *app) lockDatabase(db config.Database, log *slog.Logger) (release func()
 	return func() { a.lock.Release() }, nil
 }
 
+// listen takes the configured port, and explains the two common reasons why it cannot.
 func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 	var lc net.ListenConfig
 	address := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 	l, err := lc.Listen(ctx, "tcp", address)
 	switch {
+	// The usual cause is a second copy of this program.
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("port %d is in use by another program; stop it, or set server.port", s.Port)
 	case errors.Is(err, syscall.EACCES):

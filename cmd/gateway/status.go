@@ -12,6 +12,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newStatus makes "gateway status": one row for each consumer, with its counts of jobs and the
+// reason that holds them up. It asks GET /api/stats with --url, and the same statistics on the
+// database otherwise. The exit code says nothing about the state: a script that wants to know
+// reads --json, or runs "gateway doctor".
+//
+// It differs from doctor: status shows the work and costs a few indexed counts, doctor looks
+// for faults and calls receivers.
 func newStatus(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "status",
@@ -29,6 +36,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 }
 
+// status prints the stats in the form of the API with --json, so that a script works with both.
 func (a *app) status(ctx context.Context) error {
 	return a.ask(ctx, func(op *operator) error {
 		stats, err := op.stats(ctx)
@@ -48,8 +56,11 @@ func (a *app) status(ctx context.Context) error {
 	})
 }
 
+// statusGrid returns the table of the stats. Consumers that are no handlers have their kind
+// before the name, in the form in which other commands take it with --handler.
 func statusGrid(s wire.Stats) terminal.Grid {
 	g := terminal.Grid{Heading: []string{"CONSUMER", "AVAILABLE", "SCHEDULED", "RUNNING", "RETRYABLE", "DEAD", "OLDEST DUE", "WAITS FOR"}}
+	// A consumer without a due job has a dash, not 0: 0 s would mean that a job became due now.
 	add := func(prefix string, c wire.WorkflowStats, held string) {
 		oldest := "-"
 		if c.OldestDue != nil {
@@ -67,6 +78,7 @@ func statusGrid(s wire.Stats) terminal.Grid {
 		add("workflow/", w, "")
 	}
 	for _, h := range s.Alerts {
+		// The number alone does not tell which receiver an alert goes to.
 		h.Name = atHost(h.Name, h.Host)
 		add("alert/", h.WorkflowStats, heldUp(h))
 	}

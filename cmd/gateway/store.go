@@ -23,6 +23,9 @@ import (
 
 // openStore opens the configured database and migrates its schema. It creates the database if
 // the driver does so.
+// Commands migrate as servers do, so that a command of a new version also works beside an old
+// database. The result is an interface without a store in it after an error, never a nil
+// *store.Store that looks like one.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
 	s, err := a.migratedStore(ctx, cfg)
 	if err != nil {
@@ -31,6 +34,8 @@ func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, er
 	return s, nil
 }
 
+// migratedStore opens the database, takes missing schema steps, and compares the clocks once,
+// so that the first stored time is right.
 func (a *app) migratedStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
 	s, err := a.connectStore(ctx, cfg)
 	if err != nil {
@@ -54,6 +59,8 @@ func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logg
 	}
 	found, err := s.Inspect(ctx)
 	switch {
+	// The caller waits for the database and opens it again. Other failures of the comparison do
+	// not stop a server: the comparison needs rights on the catalog that serving does not need.
 	case core.IsKind(err, core.Unavailable):
 		return nil, errors.Join(err, s.Close())
 	case err != nil:
@@ -82,11 +89,15 @@ func (a *app) connectStore(ctx context.Context, cfg *config.Config) (*store.Stor
 	return store.NewTimed(conn, dialect, a.times), nil
 }
 
+// connect opens a connection with the driver of the configuration, without changing the
+// database. All four drivers are linked into this program; functions link a part of them.
 func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn, d store.Dialect, err error) {
+	// A driver is a package of its own, and this is the only place that chooses one.
 	db := cfg.Database
 	switch db.Driver {
 	case "sqlite":
 		d = store.SQLite
+		// A server has locked the file, and opens it through the lock.
 		if a.lock != nil {
 			conn, err = a.lock.Open()
 		} else {
@@ -147,6 +158,8 @@ func blank(db config.Database) bool {
 // may use the database at the same time. It creates no database: an empty one in the wrong
 // folder would look like lost events.
 func (a *app) openExisting(ctx context.Context, cfg *config.Config) (core.Store, error) {
+	// Servers of other drivers refuse a database that does not exist, so only the file needs
+	// the check.
 	if db := cfg.Database; db.Driver == "sqlite" {
 		if _, err := os.Stat(db.SQLitePath()); errors.Is(err, fs.ErrNotExist) {
 			return nil, core.Refuse(core.NotFound, "no database at %s yet; %q makes it", db.SQLitePath(), a.line("start"))

@@ -21,6 +21,13 @@ shown how they end, and of an event with more than 1000 jobs that of all but the
 attempt at a job.
 With --json each line is an object with "time", "kind", and the "event" or "job".`
 
+// newTail makes "gateway tail": a line for each new event and each changed job, until Ctrl-C
+// (exit code 130). It asks GET /api/tail once a second with --url, and manage.Tail.Look on the
+// database otherwise. It polls, since a look costs a few indexed queries and works in the same
+// way on each database and through each proxy.
+//
+// It exits with 1 if the first look fails, or a later look for a reason that does not pass.
+// Other failures are retried; see [tailing.follow].
 func newTail(a *app) *cobra.Command {
 	var source, status, since string
 	c := &cobra.Command{
@@ -33,6 +40,7 @@ func newTail(a *app) *cobra.Command {
 		GroupID: groupInspect,
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
+			// The status and the time are checked before a database or a server is asked.
 			t := &tailing{app: a, source: source}
 			if status != "" {
 				if t.status, err = core.ParseStatus(status); err != nil {
@@ -59,9 +67,12 @@ func cursorAt(since string, now time.Time) (manage.Cursor, error) {
 	if err != nil || t.IsZero() {
 		return manage.Cursor{}, err
 	}
+	// A cursor holds an id and a time: events are read by id, finished jobs by the time at
+	// which they finished.
 	return manage.Cursor{Event: core.FirstID(t), Finished: t}, nil
 }
 
+// tail opens the operator for the whole time of the tail, and follows.
 func (a *app) tail(ctx context.Context, t *tailing) error {
 	return a.ask(ctx, func(op *operator) error {
 		t.tail, t.events = op.tail, op.events

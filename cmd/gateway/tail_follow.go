@@ -67,6 +67,7 @@ func (t *tailing) follow(ctx context.Context) error {
 			t.Notef("connected again")
 			failures = 0
 		case err == nil:
+		// A server that restarts is waited for. A refused token or a full disk does not pass.
 		case ctx.Err() != nil || t.out.Err() != nil || final(err):
 			return err
 		default:
@@ -79,6 +80,8 @@ func (t *tailing) follow(ctx context.Context) error {
 
 // step looks once, prints the news, and reports whether there is more already.
 func (t *tailing) step(ctx context.Context) (more bool, err error) {
+	// The cursor moves only after the look has succeeded, so a failed look is repeated with the
+	// same result.
 	asked := t.toFollow()
 	news, err := t.tail.Look(ctx, t.at, asked)
 	if err != nil {
@@ -128,6 +131,7 @@ func (t *tailing) remember(news manage.News, looked []core.ID) {
 			t.open = append(t.open, j.EventID)
 		}
 	}
+	// Ids sort by time, so the smallest ids are the oldest events.
 	if n := len(t.open) - followed; n > 0 {
 		oldest := slices.Sorted(slices.Values(t.open))[n]
 		t.open = slices.DeleteFunc(t.open, func(id core.ID) bool { return id < oldest })
@@ -197,6 +201,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // at most twice as many. The zero memory is empty.
 type memory[V comparable] struct{ now, before map[core.ID]V }
 
+// get returns the last value that was put for an id.
 func (m *memory[V]) get(id core.ID) (V, bool) {
 	v, ok := m.now[id]
 	if !ok {
@@ -208,6 +213,7 @@ func (m *memory[V]) get(id core.ID) (V, bool) {
 // put stores a value and reports whether it is new or differs from the last one.
 func (m *memory[V]) put(id core.ID, v V) bool {
 	last, ok := m.get(id)
+	// Two maps that change places forget old ids without a list in the order of time.
 	if m.now == nil || len(m.now) >= remembered {
 		m.now, m.before = map[core.ID]V{}, m.now
 	}

@@ -26,8 +26,10 @@ func (t *tailing) print(news manage.News) error {
 	return t.out.Err()
 }
 
+// shows reports whether events of a source are wanted.
 func (t *tailing) shows(source string) bool { return t.source == "" || t.source == source }
 
+// printArrived prints the line of a new event.
 func (t *tailing) printArrived(e core.Event) {
 	if t.json {
 		t.printRecord(tailRecord{Time: wire.Time{Time: e.CreatedAt}, Kind: "event", Event: new(wire.SummaryOf(e))})
@@ -36,6 +38,8 @@ func (t *tailing) printArrived(e core.Event) {
 	t.Printf("%s  event  %s  %s  %s", moment(e.CreatedAt), terminal.Visible(string(e.ID)), terminal.Visible(e.Source), terminal.Visible(e.Type))
 }
 
+// printMoved prints the line of a job that has another status or attempt. The error of a
+// completed job is from an earlier attempt, so it is left out.
 func (t *tailing) printMoved(j core.Job) {
 	at := t.movedAt(j)
 	if t.json {
@@ -70,6 +74,7 @@ type tailRecord struct {
 	Job   *wire.Job          `json:"job"`
 }
 
+// printRecord prints a line of JSON.
 func (t *tailing) printRecord(r tailRecord) {
 	if err := t.PrintJSONLine(r); err != nil {
 		panic(err) // texts, times and numbers always have a JSON form

@@ -11,6 +11,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newValidate makes "gateway validate": all problems of the configuration at once, each with
+// its place in the file. It exits with 0 if the configuration can be served, and with 1
+// otherwise. Warnings go to standard error and do not change the exit code, so a deployment may
+// run it as a gate.
+//
+// It opens no database and calls no receiver: it must give the same result in a pipeline
+// without a network. "gateway doctor" checks those.
 func newValidate(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate",
@@ -28,6 +35,7 @@ is read from.`,
 	}
 }
 
+// validate prints the problems, or the parts that a valid configuration has.
 func (a *app) validate(ctx context.Context) error {
 	cfg, problems, err := a.check(ctx)
 	if err != nil {
@@ -77,6 +85,7 @@ func inventory(cfg *config.Config) string {
 	return strings.Join(words, ", ")
 }
 
+// A problemJSON is a problem or a warning as --json prints it.
 type problemJSON struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -85,6 +94,8 @@ type problemJSON struct {
 	Message string `json:"message"`
 }
 
+// printVerdict prints the result as JSON, and returns an error if there are problems. Problems
+// are part of the document, so nothing goes to standard error.
 func (a *app) printVerdict(problems, warnings []config.Problem) error {
 	record := func(p config.Problem) problemJSON { return problemJSON(p) }
 	err := a.PrintJSON(struct {

@@ -20,6 +20,9 @@ type build struct {
 }
 
 // readBuild uses the linker's variables first, then the data that the go command recorded.
+// A release sets the variables, "go install" records the version of the module, and a build in
+// a working copy has the commit alone. So each way of building has a version that a bug report
+// can name.
 func readBuild() build {
 	b := build{Version: version, Commit: commit, Go: runtime.Version()}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -38,6 +41,8 @@ func released(version string) string {
 	return version
 }
 
+// revision returns the commit of a build that the go command made in a working copy, marked if
+// the copy had changes.
 func revision(settings []debug.BuildSetting) string {
 	values := map[string]string{}
 	for _, s := range settings {
@@ -49,6 +54,9 @@ func revision(settings []debug.BuildSetting) string {
 	return values["vcs.revision"]
 }
 
+// newVersion makes "gateway version". It reads nothing but the binary, so it works without a
+// configuration, and fails only if its output cannot be written (exit code 1). The first line
+// is for people; bug reports need all three.
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",

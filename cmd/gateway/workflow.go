@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// newWorkflow makes "gateway workflow", which only holds the command graph. Commands about
+// stored runs are under "gateway workflow-runs": they need a database, and this one only the
+// configuration.
 func newWorkflow(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "workflow",
@@ -20,6 +23,12 @@ func newWorkflow(a *app) *cobra.Command {
 	}, newWorkflowGraph(a))
 }
 
+// newWorkflowGraph makes "gateway workflow graph". It reads the configuration, opens no
+// database and calls no server, so it also works where the gateway is not deployed yet. It
+// exits with 1 if the configuration or its workflow is not valid.
+//
+// The form is Mermaid, since a pull request on GitHub or GitLab shows it as a picture without
+// another tool.
 func newWorkflowGraph(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "graph <workflow>",
@@ -35,6 +44,8 @@ which GitHub, GitLab and many editors draw.`,
 	}
 }
 
+// workflowGraph prints the flowchart of one workflow. It compiles the workflow like a server,
+// so a picture exists only of a workflow that can run.
 func (a *app) workflowGraph(ctx context.Context, name string) error {
 	cfg, err := a.loadConfig(ctx)
 	if err != nil {
@@ -58,6 +69,8 @@ func (a *app) workflowGraph(ctx context.Context, name string) error {
 	return nil
 }
 
+// noSuchWorkflow returns the error for an unknown name, with the names that exist and the
+// nearest one.
 func noSuchWorkflow(cfg *config.Config, name string) error {
 	names := wire.List(cfg.SortedWorkflows(), func(w config.Workflow) string { return w.Name })
 	return config.Unknown("workflow", name, names)

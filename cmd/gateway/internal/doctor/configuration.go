@@ -18,6 +18,7 @@ func (l *local) configuration(ctx context.Context) (found []Check) {
 	for _, problem := range problems {
 		found = append(found, Check{Status: Failed, Detail: problem.String()})
 	}
+	// All later checks need the configuration, and are blocked without it.
 	if l.cfg = cfg; cfg == nil {
 		return found
 	}
@@ -45,6 +46,8 @@ var guards = []string{
 	"handlers.*.signing_secret", "alerts*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
 }
 
+// isSecurity reports whether a warning is about a field that restricts access. Such warnings
+// are shown by the check "security".
 func isSecurity(w config.Problem) bool {
 	for _, g := range guards {
 		if ok, _ := path.Match(g, w.Path); ok {
@@ -69,6 +72,7 @@ var remedies = []struct{ path, begins, remedy string }{
 	{"sources.*", "no handler", "add a handler, a queue or a workflow with this source, or remove it"},
 }
 
+// remedyOf returns the remedy for a warning, or "" if the warning says it itself.
 func remedyOf(w config.Problem) string {
 	for _, r := range remedies {
 		if ok, _ := path.Match(r.path, w.Path); ok && strings.HasPrefix(w.Message, r.begins) {

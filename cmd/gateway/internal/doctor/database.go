@@ -21,11 +21,14 @@ const databaseTimeout = 20 * time.Second
 
 // database opens the database as start does, but creates none.
 func (l *local) database(ctx context.Context) []Check {
+	// The credentials of the address must not show: users paste the output of doctor into
+	// tickets.
 	name := l.Describe(l.cfg.Database)
 	if l.Absent(l.cfg.Database) {
 		if err := sqlite.Examine(l.cfg.Database.SQLitePath()); err != nil {
 			return []Check{{Status: Failed, Detail: err.Error()}}
 		}
+		// The rights are asked for without writing: doctor makes no file where there is none.
 		if folder := filepath.Dir(l.cfg.Database.SQLitePath()); unix.Access(folder, unix.W_OK|unix.X_OK) != nil {
 			return []Check{{Status: Failed, Detail: fmt.Sprintf("no database can be made in folder %s: it may not be written to", folder), Remedy: "let the user who runs the gateway own it"}}
 		}
@@ -33,6 +36,7 @@ func (l *local) database(ctx context.Context) []Check {
 	}
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
+	// From here on the connection belongs to l, which closes it at the end of all checks.
 	conn, dialect, err := l.Connect(ctx, l.cfg)
 	if err != nil {
 		return []Check{{Status: Failed, Detail: err.Error()}}
@@ -52,8 +56,12 @@ func (l *local) database(ctx context.Context) []Check {
 	return []Check{{Status: OK, Detail: name}}
 }
 
+// fromNewer reports whether a newer version of the gateway has changed the tables. This version
+// does not know them, so no statement is run on them.
 func (l *local) fromNewer() bool { return l.checkup.Step > l.checkup.Newest }
 
+// schema checks whether the tables are those of this version. Missing steps are only a warning:
+// "gateway start" takes them.
 func (l *local) schema(ctx context.Context) []Check {
 	switch k := l.checkup; {
 	case l.fromNewer():
@@ -96,6 +104,8 @@ func (l *local) shape(ctx context.Context) (found []Check) {
 	return found
 }
 
+// writable checks whether rows or, before the first start, tables can be made. All that it
+// makes is removed in the same transaction or before it returns; see store.Rehearse.
 func (l *local) writable(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -110,6 +120,9 @@ func (l *local) writable(ctx context.Context) []Check {
 	return []Check{{Status: OK, Detail: "tables can be made"}}
 }
 
+// atomic has the second result of writable. A database that commits a part of a batch would
+// lose or repeat events, so this is a check of its own. A proxy of a hosted database may split
+// batches.
 func (l *local) atomic(context.Context) []Check {
 	if l.atomicErr != nil {
 		return []Check{{Status: Failed, Detail: l.atomicErr.Error()}}
@@ -117,6 +130,8 @@ func (l *local) atomic(context.Context) []Check {
 	return []Check{{Status: OK, Detail: "a batch that fails halfway leaves no trace"}}
 }
 
+// durability checks the settings of the database server that decide whether a commit survives a
+// power cut.
 func (l *local) durability(context.Context) (found []Check) {
 	for _, d := range l.checkup.Warnings {
 		found = append(found, Check{Status: Warning, Detail: d.Detail, Remedy: d.Remedy})
@@ -138,6 +153,8 @@ const (
 // databaseTime returns the time of the database's clock.
 func (l *local) databaseTime() time.Time { return l.Clock().Add(l.checkup.ClockAhead) }
 
+// clock compares the database's clock with this machine's. The gateway works with any
+// difference, since it stores the database's times; signatures do not.
 func (l *local) clock(context.Context) []Check {
 	return []Check{clockCheck(l.checkup.ClockAhead, l.checkup.ClockError, "database's")}
 }
@@ -179,6 +196,7 @@ func (l *local) leftovers(ctx context.Context) (found []Check) {
 	if err != nil {
 		return []Check{{Status: Failed, Detail: err.Error()}}
 	}
+	// Runs of a removed workflow end by themselves, so they need no remedy.
 	lanes = slices.DeleteFunc(lanes, func(l core.Lane) bool { return l.Workflow() != "" })
 	if len(lanes) == 0 {
 		return []Check{{Status: OK, Detail: "no job waits for a handler or queue that is not configured"}}
@@ -210,6 +228,7 @@ func leftover(l core.Lane, t core.Tally) Check {
 	return c
 }
 
+// allClosed is the detail of the check of breakers, from both views.
 const allClosed = "all closed: no handler's deliveries wait for it to recover"
 
 // breakers looks for handlers with an open circuit breaker.

@@ -1,5 +1,5 @@
 // Package doctor makes the checks of "gateway doctor": whether a gateway is ready to serve, and
-// if it is not, what to do about it.
+// the remedy if it is not.
 //
 // The idea to know: a [Check] is a finding with its remedy, and no check ends the others. The
 // checks are made in a fixed order, since a later check needs the result of an earlier one: no
@@ -14,7 +14,7 @@
 // The checks change nothing. Tables that they make to prove that writing works are removed
 // again, and receivers get no event and no configured header.
 //
-// The package prints nothing and reads no flags. What it needs of the program is passed in as
+// The package prints nothing and reads no flags. The program passes in the rest as
 // [Deps]: the configuration, the database, the names of both.
 package doctor
 
@@ -48,7 +48,7 @@ type Check struct {
 	Blocked        bool // it could not be made, and another check has the reason
 }
 
-// Deps are what [Local] needs of the program around it.
+// Deps are the values and functions of the program that [Local] needs.
 type Deps struct {
 	// Load reads the configuration. It returns all problems that keep the configuration from
 	// being served; the configuration is nil if it could not be read.
@@ -108,8 +108,10 @@ type local struct {
 
 // The functions below are the needs of groups.
 
+// nothing is for groups that can always be checked.
 func nothing(*local) string { return "" }
 
+// settings is for groups that need the configuration.
 func settings(l *local) string {
 	if l.cfg == nil {
 		return "the configuration cannot be read"
@@ -117,6 +119,7 @@ func settings(l *local) string {
 	return ""
 }
 
+// database is for groups that need an open connection.
 func database(l *local) string {
 	if without := settings(l); without != "" {
 		return without
@@ -127,6 +130,7 @@ func database(l *local) string {
 	return ""
 }
 
+// tables is for groups that read tables, which must be of this version or older.
 func tables(l *local) string {
 	without := database(l)
 	if without == "" && l.fromNewer() {
@@ -135,6 +139,7 @@ func tables(l *local) string {
 	return without
 }
 
+// writes is for groups that write.
 func writes(l *local) string {
 	without := tables(l)
 	if without == "" && l.writeErr != nil {
@@ -144,7 +149,7 @@ func writes(l *local) string {
 }
 
 // Local checks a configuration on its own machine, with its database and its receivers. The
-// error is that of ctx; any other failure is a check.
+// error is the error of ctx; any other failure is a check.
 func Local(ctx context.Context, d Deps) (checks []Check, err error) {
 	l := &local{Deps: d}
 	defer l.close()
@@ -167,6 +172,7 @@ func Local(ctx context.Context, d Deps) (checks []Check, err error) {
 	return checks, nil
 }
 
+// close closes the connection, if there is one.
 func (l *local) close() {
 	if l.conn != nil {
 		l.conn.Close()

@@ -35,6 +35,8 @@ const maxHealth = 64 << 10
 func (l *local) server(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
+	// The request goes to the address of the configuration, so that it also finds another
+	// program on the gateway's port.
 	base, err := l.Address(l.cfg)
 	if err != nil {
 		return []Check{{Status: Failed, Detail: err.Error()}}
@@ -45,6 +47,8 @@ func (l *local) server(ctx context.Context) []Check {
 	}
 	request.Header.Set("User-Agent", "gateway/"+l.Version)
 	response, err := remote.HTTPClient(healthTimeout).Do(request)
+	// Before the first start this is as it should be. The handlers check uses the result: a
+	// handler of this gateway itself cannot answer either.
 	if l.noServer = errors.Is(err, syscall.ECONNREFUSED); l.noServer {
 		return []Check{{Status: Skipped, Detail: fmt.Sprintf("no gateway runs at %s", base), Remedy: fmt.Sprintf("%q starts one", l.Command("start"))}}
 	}
@@ -168,6 +172,7 @@ func (l *local) call(ctx context.Context, places []place) []Check {
 	slots := make(chan struct{}, placesAtOnce)
 	var wg sync.WaitGroup
 	for i, to := range places {
+		// The loop waits for a slot, so at most placesAtOnce goroutines exist.
 		slots <- struct{}{}
 		wg.Go(func() {
 			if to.grpc {
@@ -189,6 +194,7 @@ func (l *local) head(ctx context.Context, calls *http.Client, to place) Check {
 	if err != nil {
 		return Check{Status: Failed, Detail: "the url is not a valid address"}
 	}
+	// An example configuration delivers to the echo route of its own gateway.
 	if l.noServer && l.own(u) {
 		return Check{Status: Skipped, Detail: "it is this gateway, which does not run"}
 	}
@@ -231,6 +237,8 @@ func (l *local) own(u *url.URL) bool {
 func alive(u *url.URL, code int) Check {
 	c := Check{Status: OK, Detail: fmt.Sprintf("%s answers (%s to HEAD)", host(u), remote.Status(code))}
 	switch {
+	// Every other status shows that a program is there. Its answer to HEAD says little about
+	// its answer to POST.
 	case code >= 500 && code != http.StatusNotImplemented:
 		c.Status, c.Remedy = Failed, "see the log of what runs there"
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
@@ -257,6 +265,8 @@ func quotable(u *url.URL, err error) string {
 
 // unreached explains why there was no answer.
 func unreached(u *url.URL, err error) Check {
+	// The kinds are told apart since their remedies differ: the name, the network, the
+	// protocol, the certificate, the process.
 	var dns *net.DNSError
 	var dial *net.OpError
 	var errno syscall.Errno
@@ -267,6 +277,7 @@ func unreached(u *url.URL, err error) Check {
 	switch {
 	case errors.As(err, &dns):
 		c.Detail, c.Remedy = fmt.Sprintf("%s is a name that does not resolve: %s", u.Hostname(), dns.Err), "correct the url, or see to the DNS"
+	// A timeout is asked for before other network errors, since those contain it.
 	case errors.As(err, &timeout) && timeout.Timeout():
 		c.Detail, c.Remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether it is overloaded, or a firewall in between"
 	case errors.Is(err, egress.ErrNoHTTP2):

@@ -12,8 +12,8 @@ import (
 )
 
 // Outside checks a running gateway through its address: its health, the access to its API, its
-// clock, and the handlers whose breaker is open. The error is that of ctx; any other failure is
-// a check.
+// clock, and the handlers whose breaker is open. The error is the error of ctx; any other
+// failure is a check.
 func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 	v := outside{Client: c}
 	checks := []Check{v.server(ctx)}
@@ -64,10 +64,14 @@ func (v *outside) watch(asked time.Time, r *http.Response) {
 	there, err := http.ParseTime(r.Header.Get("Date"))
 	half := time.Since(asked) / 2
 	v.dated = err == nil
+	// The reply was made at an unknown time between request and answer, so half of that time
+	// may be the error.
 	v.blur = half + time.Second/2
 	v.ahead = there.Add(time.Second / 2).Sub(asked.Add(half))
 }
 
+// clock compares the gateway's clock with this machine's, as far as the header Date allows:
+// differences below 1 s are not seen.
 func (v *outside) clock() Check {
 	if !v.dated {
 		return Check{Name: "clock", Status: Skipped, Detail: "the gateway does not tell the time"}
@@ -85,6 +89,8 @@ func (v *outside) security(ctx context.Context) (found []Check) {
 	if v.Base().Scheme == "http" && !remote.Loopback(v.Base().Hostname()) {
 		add(Warning, fmt.Sprintf("%s is not encrypted: tokens and events can be read on the way", v.Base()), "put a proxy that speaks TLS before it, and use https")
 	}
+	// The first request has no token, since only that finds an open API. A gateway with an open
+	// API also accepts a wrong token.
 	_, err := v.Anonymous().Glance(ctx)
 	switch {
 	case err == nil:

@@ -11,6 +11,8 @@ import (
 
 // security checks the rights of every client that can reach the gateway.
 func (l *local) security(context.Context) []Check {
+	// The order is that of the damage: open doors first, then addresses inside of the network,
+	// then repeated requests.
 	found := l.warned(true)
 	if l.cfg.Server.AllowPrivateURLs {
 		found = append(found, Check{
@@ -31,10 +33,14 @@ func (l *local) security(context.Context) []Check {
 // delivery.
 func (l *local) repeatable() (found []Check) {
 	for _, s := range l.cfg.SortedSources() {
+		// A scheme that signs the delivery's id makes repeats visible: the gateway stores the
+		// id.
 		cover := verify.CoverOf(s.Verify)
 		if s.Verify == "" || cover.DeliveryID || s.Dedup == "body" {
 			continue
 		}
+		// The remedy is the weakest change that helps. A hash of the body does so only if the
+		// signature covers nothing but the body.
 		period, remedy := "", "say dedup: body, unless two equal bodies may be two events"
 		if cover.Window > 0 {
 			period = fmt.Sprintf(", for %.0f s", cover.Window.Seconds())
@@ -53,6 +59,8 @@ func (l *local) repeatable() (found []Check) {
 
 // spoofable finds a database on another machine whose server another server could pose as.
 func (l *local) spoofable() []Check {
+	// Each driver knows the options of its address, and returns "" for a database on this
+	// machine.
 	db, why, remedy := l.cfg.Database, "", ""
 	switch db.Driver {
 	case "postgres":

@@ -6,8 +6,8 @@
 // directions of each record. So a caller works on a database or through a server with the same
 // code, behind an interface of its own.
 //
-// Errors are written for the user of the calling program. They say what is wrong and what to
-// do: no gateway answers, another program answers, the token is missing, the version differs.
+// Errors are written for the user of the calling program. They name the fault and the
+// remedy: no gateway answers, another program answers, the token is missing, the version differs.
 // Flags and variables are the caller's, so their names are passed in as [Advice].
 //
 // A call is sent once. The client never repeats it, since a request without an answer may have
@@ -46,7 +46,7 @@ type Options struct {
 	HTTP    *http.Client // makes the calls; nil means HTTPClient(0)
 }
 
-// Advice is what errors advise the user of the calling program to do. Where a text is "", the
+// Advice is the advice in errors for the user of the calling program. Where a text is "", the
 // errors end before the advice.
 type Advice struct {
 	Address string // the flag or field that takes an address, such as "--url"
@@ -102,11 +102,13 @@ func (c *Client) post(ctx context.Context, reply, body any, path ...string) erro
 	return c.call(ctx, http.MethodPost, path, nil, body, reply)
 }
 
+// call sends a request and decodes the whole reply, within replyTimeout.
 func (c *Client) call(ctx context.Context, method string, path []string, query url.Values, body, reply any) error {
 	calling, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	response, err := c.ask(calling, method, path, query, body)
 	if err != nil {
+		// An interruption by the user is told as such, and not as the failure that it causes.
 		return interruptedOr(ctx, err)
 	}
 	defer response.Body.Close()
@@ -141,6 +143,7 @@ type flow struct {
 	cancel  context.CancelCauseFunc
 }
 
+// Read reads with a time limit for this one read. The limit is off between reads.
 func (f *flow) Read(p []byte) (int, error) {
 	f.stalled.Reset(stallTimeout)
 	n, err := f.body.Read(p)
@@ -168,6 +171,7 @@ func (f *flow) Close() error {
 	return f.body.Close()
 }
 
+// end stops the timer and ends the request.
 func (f *flow) end() {
 	f.stalled.Stop()
 	f.cancel(nil)
@@ -190,6 +194,8 @@ func (c *Client) ask(ctx context.Context, method string, path []string, query ur
 	return response, nil
 }
 
+// request makes a request below /api. Each segment of the path is escaped by itself: names of
+// queues may contain slashes.
 func (c *Client) request(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Request, error) {
 	segments := []string{"api"}
 	for _, s := range path {

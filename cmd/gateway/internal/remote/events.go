@@ -42,6 +42,8 @@ func atMost(limit int) string {
 	return strconv.Itoa(limit)
 }
 
+// eventQuery returns the parameters that lists and exports of events share. Zero fields are
+// left out.
 func eventQuery(f core.EventFilter) url.Values {
 	return parameters("source", f.Source, "event_type", f.Type, "since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until),
 		"after", string(f.After), "limit", atMost(f.Limit))
@@ -106,6 +108,8 @@ func (e Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2
 
 // each yields the events of an export, and ends after an error.
 func (e Events) each(lines io.Reader, yield func(manage.Told, error) bool) {
+	// The decoder reads value after value. A line that breaks off is an error, not a shorter
+	// list.
 	for d := json.NewDecoder(lines); ; {
 		var event wire.Event
 		err := d.Decode(&event)

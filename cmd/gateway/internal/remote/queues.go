@@ -50,6 +50,7 @@ func (q Queues) Queue(ctx context.Context, name string) (manage.Listed, error) {
 // missing returns why a queue is not listed. A server does not return the number of messages
 // of a queue that is no longer configured.
 func (q Queues) missing(ctx context.Context, name string) error {
+	// One job is enough to know that messages are left.
 	left, err := Jobs(q).List(ctx, core.JobFilter{Lane: core.QueueLane(name), Limit: 1})
 	if err != nil || len(left.Items) == 0 {
 		return manage.ErrQueue
@@ -96,6 +97,8 @@ func (q Queues) DeadLetters(ctx context.Context, name string, after core.ID, lim
 	if limit == 0 {
 		limit = core.DefaultPage
 	}
+	// The server's pages are smaller than a page here, since each message has its payload. The
+	// loop hides that.
 	for page.More = true; page.More && len(page.Items) < limit; {
 		var reply wire.DeadLetters
 		query := parameters("after", string(after), "limit", atMost(min(limit-len(page.Items), MaxMessages)))
@@ -106,6 +109,7 @@ func (q Queues) DeadLetters(ctx context.Context, name string, after core.ID, lim
 		if page.Items, err = messagesFrom(page.Items, reply.Messages); err != nil {
 			return page, err
 		}
+		// A page without messages that promises more would never end the loop.
 		page.More = reply.More && len(reply.Messages) > 0
 		if page.More {
 			after = page.Items[len(page.Items)-1].ID

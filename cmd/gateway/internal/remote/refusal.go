@@ -29,6 +29,7 @@ func (c *Client) judge(r *http.Response) error {
 	if r.StatusCode >= 200 && r.StatusCode < 300 {
 		return nil
 	}
+	// An error while reading is ignored: the status alone says enough.
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal))
 	return c.refusal(r, clip(refusalText(body), 400))
 }
@@ -36,6 +37,8 @@ func (c *Client) judge(r *http.Response) error {
 // Recognise refuses a reply that is not from a gateway that this program understands. The
 // error names flag, with which the user gives another address; "" leaves that advice out.
 func Recognise(r *http.Response, base *url.URL, flag string) error {
+	// The header is on each reply of a gateway, refusals included, so a page of a proxy is told
+	// apart even with status 200.
 	switch version := r.Header.Get("X-Api-Version"); version {
 	case "":
 		return stranger(r, base, flag)
@@ -88,6 +91,8 @@ func (c *Client) refusal(r *http.Response, text string) error {
 		return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token; %s", c.base, c.advice.Token)
 	case code == http.StatusUnauthorized:
 		return core.Refuse(core.Unauthorized, "the gateway at %s refused the token; is it api.auth_token of its configuration?", c.base)
+	// The API answers an unknown route in this way, unlike an unknown event or queue. Most
+	// likely one of the two programs is older.
 	case code == http.StatusNotFound && text == "not found", code == http.StatusMethodNotAllowed:
 		return core.Refuse(core.Unsupported, "the gateway at %s does not know %s %s; is it of this version (%s)?",
 			c.base, r.Request.Method, r.Request.URL.Path, c.version)
@@ -95,6 +100,8 @@ func (c *Client) refusal(r *http.Response, text string) error {
 		return known(text)
 	case code < 500 && code != http.StatusTooManyRequests:
 		return core.Refuse(core.Invalid, "%s", text)
+	// The server is overloaded or starting. The client does not wait by itself: the user
+	// decides.
 	case r.Header.Get("Retry-After") != "":
 		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, clip(r.Header.Get("Retry-After"), 40))
 	}
@@ -117,6 +124,7 @@ func (c *Client) unread(err error) error {
 	switch {
 	case core.IsKind(err, core.Unavailable), errors.Is(err, context.Canceled):
 		return err
+	// The reply was cut off on its way; the server is of the right kind.
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return fmt.Errorf("the gateway at %s broke off its answer: %w", c.base, Cause(err))
 	}
@@ -139,6 +147,8 @@ func (c *Client) unreached(r *http.Request, err error) error {
 		certificate *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
 	)
+	// A POST that broke off may have had its effect. The user must look before repeating a
+	// replay or a drain.
 	unsure := ""
 	if r.Method == http.MethodPost {
 		unsure = "; whether it did what it was asked for is not known"

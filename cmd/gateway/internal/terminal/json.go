@@ -91,8 +91,8 @@ func JSONElement(v any, indent string) (string, error) {
 }
 
 // JSONLists writes the lists that are the values of the last fields of an object, element by
-// element. Together with the text before and after them, the result equals what
-// [Screen.PrintJSON] writes of the whole object, but only one element is in memory at a time.
+// element. Together with the text before and after them, the result equals the
+// output of [Screen.PrintJSON] for the whole object, but only one element is in memory at a time.
 type JSONLists struct {
 	out io.Writer
 	n   int // elements of the present list
@@ -130,6 +130,7 @@ func (l *JSONLists) End() {
 	fmt.Fprint(l.out, "\n}\n")
 }
 
+// end ends the present list; an empty list takes no line of its own, as in PrintJSON.
 func (l *JSONLists) end() {
 	if l.n == 0 {
 		fmt.Fprint(l.out, "[]")

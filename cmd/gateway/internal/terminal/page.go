@@ -23,6 +23,8 @@ type page struct {
 	out   strings.Builder // the lines so far
 }
 
+// fence begins and ends a block of code, heading and bullet begin a line of their kind, and
+// ruleCell is a cell of the line below the heading of a table.
 var (
 	fence    = regexp.MustCompile("^( *)```")
 	heading  = regexp.MustCompile(`^(#+) (.*)$`)
@@ -32,6 +34,8 @@ var (
 
 // render sets a text.
 func (p *page) render(text string) string {
+	// Each round takes the lines of one block. The first characters of its first line tell its
+	// kind.
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for len(lines) > 0 {
 		n := 1
@@ -59,6 +63,7 @@ func (p *page) gap() {
 	}
 }
 
+// line writes a line without blanks at its end.
 func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " ") + "\n") }
 
 // heading underlines the heading of a chapter and of a section.
@@ -86,6 +91,7 @@ func (p *page) code(lines []string) int {
 // paragraph fills a paragraph or one entry of a list, and returns how many lines it has.
 func (p *page) paragraph(lines []string) int {
 	n := 1
+	// Markdown joins the lines of a paragraph; the breaks of the source mean nothing.
 	for n < len(lines) && !startsBlock(lines[n]) {
 		n++
 	}
@@ -95,6 +101,7 @@ func (p *page) paragraph(lines []string) int {
 	} else {
 		first = text[:len(text)-len(strings.TrimLeft(text, " "))]
 	}
+	// The further lines of an entry stand below its text, not below its bullet.
 	hanging := strings.Repeat(" ", len(first))
 	for i, line := range wrapped(p.inline(text), p.width-len(first)) {
 		if i > 0 {
@@ -120,6 +127,8 @@ func (p *page) table(lines []string) int {
 			rows = append(rows, cells)
 		}
 	}
+	// A row of several lines would run into the next row, so such tables get empty lines
+	// between rows.
 	widths, fits := columnWidths(rows, p.width)
 	if !fits {
 		p.lists(rows)
@@ -140,6 +149,7 @@ func (p *page) table(lines []string) int {
 
 // cells are the cells of a row, as they are shown.
 func (p *page) cells(line string) (all []string) {
+	// A pipe within code is a part of the cell, as in Markdown.
 	code := false
 	split := func(r rune) rune {
 		if r == '`' {
@@ -156,14 +166,15 @@ func (p *page) cells(line string) (all []string) {
 	return all
 }
 
+// columnGap is the number of blanks between two columns.
 const columnGap = 2
 
-// columnWidths gives each column what its longest cell needs, and takes from the widest
-// columns until the table fits. It is false if the table cannot fit: no column is narrower
-// than its longest word.
+// columnWidths gives each column the width of its longest cell, and narrows the widest columns
+// until the table fits. It returns false if the table cannot fit: no column becomes narrower
+// than its longest word, since a broken command or field name cannot be copied.
 func columnWidths(rows [][]string, width int) (widths []int, fits bool) {
 	widths = make([]int, len(rows[0]))
-	spare := make([]int, len(widths)) // what a column can lose
+	spare := make([]int, len(widths)) // characters that a column can lose
 	for i := range widths {
 		longest := 0
 		for _, row := range rows {
@@ -177,6 +188,8 @@ func columnWidths(rows [][]string, width int) (widths []int, fits bool) {
 		spare[i] = widths[i] - longest
 		width -= widths[i]
 	}
+	// One character at a time is taken from the widest column that can lose one. So narrow
+	// columns keep their width, and wide ones end about equal.
 	for width -= columnGap * (len(widths) - 1); width < 0; width++ {
 		widest := -1
 		for i, w := range widths {
@@ -234,6 +247,7 @@ func (p *page) row(cells []string, widths []int) (height int) {
 	return height
 }
 
+// underline draws the line below the heading of a table.
 func (p *page) underline(widths []int) {
 	var b strings.Builder
 	for _, w := range widths {

@@ -15,6 +15,7 @@ import (
 // Printable text stays unchanged, including backslashes: the result is for reading, and --json
 // is for parsing.
 func Visible(s string) string {
+	// Nearly all texts are plain, and lists have thousands of them.
 	if plain(s) {
 		return s
 	}
