@@ -161,7 +161,7 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 	if len(vault.Asked()) == 0 {
-		t.Error("nobody asked the extension")
+		t.Error("the function did not ask the extension")
 	}
 }
 

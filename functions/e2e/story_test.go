@@ -123,7 +123,7 @@ func TestNudgeFails(t *testing.T) {
 			t.Errorf("calls of the Invoke API = %+v, want the one", calls)
 		}
 		if said := d.intake.Log(); !strings.Contains(said, "nudge") || !strings.Contains(said, "Function not found") {
-			t.Errorf("log %s, want why nobody was nudged", said)
+			t.Errorf("log %s, want the reason why no worker was nudged", said)
 		}
 		d.tick(d.worker)
 		r.Await(t, 10*time.Second, "/orders", 1)
@@ -145,7 +145,7 @@ func TestRetryWithinTheMinute(t *testing.T) {
 		}
 		d.awaitIdle(20 * time.Second)
 		if n := len(d.worker.Results()); n > 2 {
-			t.Errorf("invocations of the worker = %d, want one or two: nobody else woke it", n)
+			t.Errorf("invocations of the worker = %d, want one or two: no other caller woke it", n)
 		}
 		d.stop()
 		db.sound()
@@ -189,7 +189,7 @@ func TestQueue(t *testing.T) {
 			t.Fatalf("received %v, want the message", first)
 		}
 		if got := d.receive("0s"); len(got) != 0 {
-			t.Errorf("received %v, want nothing: it is with somebody", got)
+			t.Errorf("received %v, want nothing: another consumer holds the message", got)
 		}
 		d.must(200, "POST", "/api/queues/inbox/nack", fmt.Sprintf(`{"ids": [%q]}`, first[0].Receipt))
 		second := d.receive("5s")
@@ -200,7 +200,7 @@ func TestQueue(t *testing.T) {
 
 		waiting := make(chan []message, 1)
 		go func() { waiting <- d.receive("20s") }()
-		eventually(t, 10*time.Second, "somebody waits", func() bool { return busy(d.pull) })
+		eventually(t, 10*time.Second, "a consumer waits", func() bool { return busy(d.pull) })
 		d.send("/events/message.sent", `{"n": 2}`)
 		d.ack(<-waiting)
 		if got := d.receive("0s"); len(got) != 0 {

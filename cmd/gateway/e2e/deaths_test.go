@@ -121,9 +121,9 @@ func checkChat(t *testing.T, message string, slack, discord receiver.Delivery) {
 	}
 }
 
-// TestNobodyListens: an alert for a place that does not answer is delivered once the place
+// TestAlertToAbsentReceiver: an alert for a place that does not answer is delivered once the place
 // answers, by any later process.
-func TestNobodyListens(t *testing.T) {
+func TestAlertToAbsentReceiver(t *testing.T) {
 	t.Parallel()
 	r := receiver.New(t)
 	r.On("/broken", receiver.Failing(1000))

@@ -86,7 +86,7 @@ func testChaos(t *testing.T, st *store, faults *servers.Faults) {
 		t.Errorf("lost %d accepted events, delivered %d of what was never sent, want 0", lost, len(l.alien))
 	}
 	if duplicates > ambiguous {
-		t.Errorf("duplicates = %d, want no more than the %d answers that nobody got", duplicates, ambiguous)
+		t.Errorf("duplicates = %d, want no more than the %d answers that were lost", duplicates, ambiguous)
 	}
 	if wrong := l.twice(); len(wrong) > 0 {
 		t.Errorf("what no lost answer explains: %s", strings.Join(wrong, "; "))

@@ -115,13 +115,13 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	v := c.rule(pullVisibility)
 	t.Logf("%d processes, %d kills, %.1f s: messages %d, acked %d, dead %d, deliveries %d, of those again %d, where an overlap would have shown %d",
 		processes, kills, took.Seconds(), v.messages, c.acked(), len(dead), v.deliveries, v.again, v.telling)
-	t.Logf("late acks, nacks and extends by receipt %d in %d requests, attempts nobody saw %d, answers nobody read %d, cut %d, without an answer %v; posts without 202 %v",
+	t.Logf("late acks, nacks and extends by receipt %d in %d requests, attempts without a consumer %d, unread answers %d, cut %d, without an answer %v; posts without 202 %v",
 		v.late, v.fenced, v.missing, c.blind, c.cuts.Load(), c.misses, l.misses)
 	if n := len(v.wrong); n > 0 {
 		t.Errorf("%d objections, such as %q, want none", n, v.wrong[:min(n, 5)])
 	}
 	if messages >= 1000 && (v.late == 0 || v.telling == 0 || c.cuts.Load() == 0) {
-		t.Error("nobody was late, nothing was delivered again or nobody was cut off, so little was tested")
+		t.Error("no consumer was late, no message was delivered again or no consumer was cut off, so little was tested")
 	}
 	db := fleet[0].ledger()
 	db.check(1)
@@ -154,7 +154,7 @@ func checkEnds(t *testing.T, db *ledger, v *ruling, dead []message) {
 	for _, id := range db.column(`SELECT id FROM jobs WHERE lane = 'queue/load' AND status = 'completed'`) {
 		completed[id] = true
 		if _, said := v.done[id]; !said {
-			t.Errorf("message %s is completed, and nobody acked it", id)
+			t.Errorf("message %s is completed, and no consumer acked it", id)
 		}
 	}
 	for id, sure := range v.done {
@@ -189,7 +189,7 @@ func checkAlerted(t *testing.T, r *receiver.Receiver, dead []message) {
 	}
 	for _, m := range dead {
 		if !told[m.ID] {
-			t.Errorf("nobody was told of dead message %s", m.ID)
+			t.Errorf("no alert reported the dead message %s", m.ID)
 		}
 	}
 	if len(told) != len(dead) {

@@ -139,7 +139,7 @@ func (n *notes) rule(visibility time.Duration) *ruling {
 		j.word(&n.words[i])
 	}
 	if j.missing > n.blind {
-		j.object("%d attempts were seen by nobody, and at most %d messages were claimed whose answer nobody read", j.missing, n.blind)
+		j.object("%d attempts were seen by no consumer, and at most %d messages were claimed in unread answers", j.missing, n.blind)
 	}
 	return j.ruling
 }
@@ -281,7 +281,7 @@ func TestRuling(t *testing.T) {
 		{"too soon, noted in the other order", []holding{held(2, 80, 90), held(1, 0, 5)}, nil, 0, "before attempt 1 was over"},
 		{"the same attempt twice", []holding{held(1, 0, 5), held(1, 200, 205)}, nil, 0, "delivered twice"},
 		{"backwards", []holding{held(2, 0, 5), held(1, 200, 205)}, nil, 1, "attempt 2 came before attempt 1"},
-		{"an attempt nobody saw", []holding{held(1, 0, 5), held(3, 200, 205)}, nil, 0, "seen by nobody"},
+		{"an attempt without a consumer", []holding{held(1, 0, 5), held(3, 200, 205)}, nil, 0, "seen by no consumer"},
 		{"an attempt whose answer was lost", []holding{held(1, 0, 5), held(3, 200, 205)}, nil, 1, ""},
 		{"nacked", []holding{held(1, 0, 5), held(2, 20, 25)}, []word{said("nack", "r1", 10, 1, 0)}, 0, ""},
 		{"nack that counted nothing", []holding{held(1, 0, 5), held(2, 20, 25)}, []word{said("nack", "r1", 10, 0, 0)}, 0, "before attempt 1 was over"},
@@ -294,7 +294,7 @@ func TestRuling(t *testing.T) {
 		{"in time and not counted", []holding{held(1, 0, 5)}, []word{said("ack", "r1", 50, 0, 0)}, 0, "want 1 to 1"},
 		{"late and not counted", []holding{held(1, 0, 5), held(2, 110, 115)}, []word{said("ack", "r1", 150, 0, 0)}, 0, ""},
 		{"late and counted", []holding{held(1, 0, 5), held(2, 110, 115)}, []word{said("ack", "r1", 150, 1, 0)}, 0, "want 0 to 0"},
-		{"late, and nobody else had it", []holding{held(1, 0, 5)}, []word{said("ack", "r1", 150, 1, 0)}, 0, ""},
+		{"late, and no other consumer had it", []holding{held(1, 0, 5)}, []word{said("ack", "r1", 150, 1, 0)}, 0, ""},
 		{"late plain id", []holding{held(1, 0, 5), held(2, 110, 115)}, []word{said("ack", "", 150, 1, 0)}, 0, ""},
 		{"again after an ack by plain id", []holding{held(1, 0, 5), held(2, 200, 205)}, []word{said("ack", "", 150, 1, 0)}, 0, "after an ack that counted"},
 		{"again after an ack", []holding{held(1, 0, 5), held(2, 200, 205)}, []word{said("ack", "r1", 10, 1, 0)}, 0, "the ack of attempt 1 counted"},
@@ -303,7 +303,7 @@ func TestRuling(t *testing.T) {
 		{"acked again", []holding{held(1, 0, 5)}, []word{said("ack", "r1", 10, 1, 0), said("ack", "r1", 20, 0, 0)}, 0, ""},
 		{"acked again for want of an answer", []holding{held(1, 0, 5)}, []word{lost(said("ack", "r1", 10, 0, 0)), said("ack", "r1", 20, 1, 0)}, 0, ""},
 		{"acked after a nack", []holding{held(1, 0, 5)}, []word{said("nack", "r1", 10, 1, 0), said("ack", "r1", 20, 1, 0)}, 0, "want 0 to 0"},
-		{"acked by somebody else in between", []holding{held(1, 0, 5)}, []word{said("ack", "", 10, 1, 0), said("ack", "r1", 20, 0, 0)}, 0, ""},
+		{"acked by another consumer in between", []holding{held(1, 0, 5)}, []word{said("ack", "", 10, 1, 0), said("ack", "r1", 20, 0, 0)}, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

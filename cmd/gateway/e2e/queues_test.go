@@ -58,9 +58,9 @@ func TestQueues(t *testing.T) {
 		{"messages", testMessages},
 		{"nacks", testNacks},
 		{"extends", testExtends},
-		{"nobody polls", testNobodyPolls},
+		{"no consumer polls", testNoConsumerPolls},
 		{"filter and key", testPicky},
-		{"who may", testKeys},
+		{"API keys", testKeys},
 		{"drain", testDrain},
 		{"commands", testQueueCommands},
 	}
@@ -255,13 +255,13 @@ func testExtends(t *testing.T, g *gateway, _ *receiver.Receiver) {
 		t.Errorf("by the receipt of the first attempt: acked %d, extended %d, retried %d, dead %d, want nothing", acked, extended, retried, dead)
 	}
 	if n := q.ack(again.Receipt); n != 1 {
-		t.Errorf("acked = %d, want 1: nobody else may end what is held", n)
+		t.Errorf("acked = %d, want 1: only the holder of a message may ack it", n)
 	}
 }
 
-// testNobodyPolls: a message whose last consumer died becomes dead, with an alert, even if no
+// testNoConsumerPolls: a message whose last consumer died becomes dead, with an alert, even if no
 // other consumer polls.
-func testNobodyPolls(t *testing.T, g *gateway, r *receiver.Receiver) {
+func testNoConsumerPolls(t *testing.T, g *gateway, r *receiver.Receiver) {
 	q := of(g, "once")
 	q.put(`1`)
 	m := q.await(1)[0]
@@ -392,7 +392,7 @@ func testQueueCommands(t *testing.T, g *gateway, _ *receiver.Receiver) {
 	}
 	g.runJSON(&next, "queues", "peek", "weak")
 	if len(next.Messages) != 1 || next.Messages[0].Attempt != 1 {
-		t.Errorf("queues peek = %+v, want the message nobody holds", next.Messages)
+		t.Errorf("queues peek = %+v, want the message that no consumer holds", next.Messages)
 	}
 	for _, args := range [][]string{{"list"}, {"inspect", "weak"}, {"peek", "weak"}, {"dlq", "weak"}} {
 		out := g.run(append([]string{"queues"}, args...)...)

@@ -25,11 +25,11 @@ func TestReceiverRestarts(t *testing.T) {
 		return err == nil
 	}
 	if !listens() {
-		t.Errorf("nobody listens at %s", url)
+		t.Errorf("no server listens at %s", url)
 	}
 	r.Kill()
 	if listens() {
-		t.Errorf("somebody listens at %s after Kill()", url)
+		t.Errorf("a server listens at %s after Kill()", url)
 	}
 	if err := r.Restart(); err != nil || r.URL() != url || !listens() {
 		t.Errorf("Restart() = %v, listening at %s, want %s", err, r.URL(), url)
