@@ -15,7 +15,7 @@ import (
 )
 
 // An answer is the gateway's response to an event.
-// The fields are those of the API. Jobs is nil if the answer does not say it, which is
+// The API has the same fields. Jobs is nil if the answer does not say it, which is
 // different from 0.
 type answer struct {
 	StatusCode int     `json:"status_code"`

@@ -108,7 +108,7 @@ func ofSource(name, source string) cobra.Completion {
 
 // consumerNames offers the names of all consumers, as the flag --handler takes them.
 func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
-	// The order is that of the help text of --handler: names of handlers alone, then the
+	// The order follows the help text of --handler: names of handlers alone, then the
 	// prefixed kinds.
 	words := a.handlerNames(c)
 	for _, q := range a.queueNames(c) {

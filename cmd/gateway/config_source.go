@@ -39,7 +39,7 @@ func (a *app) configSource() (configSource, error) {
 	if !remote.Is(path) {
 		return localConfig{a}, nil
 	}
-	// A mistake in the variable is told before anything is fetched.
+	// A mistake in the variable is reported before any request.
 	every, err := a.pollInterval()
 	if err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ With --url it looks at a running gateway from outside, and needs no configuratio
 whether it is well, whether its management API asks for a token and takes the one
 given, its clock, and which circuit breakers are open.`
 
-// newDoctor makes "gateway doctor". The checks are those of package doctor; this file chooses
-// the view, gives the package what it needs of the program, and prints the findings. It exits
+// newDoctor makes "gateway doctor". Package doctor makes the checks; this file chooses
+// the view, passes the package its Deps, and prints the findings. It exits
 // with 1 if a check failed. Warnings do not change the exit code, so that it can be a step of a
 // deployment.
 //

@@ -22,7 +22,7 @@ func newEvents(a *app) *cobra.Command {
 // time. It asks GET /api/events with --url, and manage.Events.List on the database otherwise.
 // No event is not an error: the exit code is 0, and standard output stays empty for scripts.
 //
-// The default order and page size are those of the API, so a user who changes to --url sees the
+// The default order and page size equal the defaults of the API, so --url shows the
 // same page.
 func newEventsList(a *app) *cobra.Command {
 	var (

@@ -91,8 +91,7 @@ func (r *replay) parse(c *cobra.Command, now time.Time) (f core.EventFilter, err
 	return f, err
 }
 
-// parseSpan reads --from and --to. Ids sort by time, so the order of the ids is that of the
-// events.
+// parseSpan reads --from and --to. Ids sort by time, so ids and events have the same order.
 func parseSpan(from, to string) (s manage.Span, err error) {
 	if from == "" || to == "" {
 		return s, usagef("--from and --to go together: give both, with the id of an event each")

@@ -53,7 +53,7 @@ func newExportEvents(a *app) *cobra.Command {
   gateway export events | jq -r 'select(.jobs | any(.status == "dead")) | .id'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			// The default 0 means all. A user who writes 0 means none, or made a mistake.
+			// The default 0 means all. An explicit 0 means none, or is a mistake.
 			if limit < 1 && c.Flags().Changed("limit") {
 				return usagef("--limit must be 1 or more, not %d; without it all events are written", limit)
 			}

@@ -29,7 +29,7 @@ var templates embed.FS
 var aliases = map[string]string{"provider_a": "github", "provider_b": "stripe", "topic": "sns"}
 
 const (
-	// The names are also those that "gateway start" reads without flags, so the steps after
+	// "gateway start" reads these names without flags, so the steps after
 	// init need no -c.
 	baseFile    = "gateway.yaml"
 	overlayFile = "gateway.local.yaml"

@@ -29,7 +29,7 @@ func (a *app) printEvent(e core.Event) {
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		a.PrintField("", "header", terminal.Visible(name+": "+e.Headers[name]))
 	}
-	// The size is that of the stored bytes, not of the indented form below it.
+	// The size counts the stored bytes, not the indented form below it.
 	size := terminal.Count(len(e.Payload), "byte")
 	if e.Binary {
 		a.PrintField("", "payload", size+" that are no text; --json prints them in base64")

@@ -168,8 +168,7 @@ func (a *app) confirm(ctx context.Context, what string) error {
 		fmt.Fprintln(a.stderr)
 		return err
 	}
-	// Everything but a clear yes is a no, the empty line included: it is what a hasty user
-	// types.
+	// Everything but a clear yes is a no, the empty line included: a hasty user types it.
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(line))) {
 		return core.Refuse(core.Invalid, "nothing was done")
 	}

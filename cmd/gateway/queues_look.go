@@ -60,7 +60,7 @@ func (a *app) queuesInspect(c *cobra.Command, name string, flags pageFlags) erro
 		case a.json:
 			return a.PrintJSON(struct {
 				wire.Queue
-				// The record is that of the API's list of queues, with two fields more.
+				// The record equals an entry of the API's list of queues, with two fields more.
 				Messages []wire.Job `json:"messages"`
 				HasMore  bool       `json:"has_more"`
 			}{wire.QueueOf(queue), wire.List(page.Items, wire.JobOf), page.More})

@@ -174,7 +174,7 @@ and branches.`,
 		case a.json:
 			return a.PrintJSON(wire.RedrivenOf(run))
 		}
-		// The difference is told even if the user did not ask: a repaired workflow in the
+		// The difference is reported even if the user did not ask: a repaired workflow in the
 		// configuration has no effect on this run.
 		if run.Changed {
 			a.Notef("the configuration has another definition of %s by now; this run follows the one that it has (see --definition)", terminal.Visible(run.Workflow))

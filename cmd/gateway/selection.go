@@ -30,7 +30,7 @@ func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 // timeFlags are --since and --until.
 type timeFlags struct{ since, until string }
 
-// register adds the flags to a command. The text what says which records they select.
+// register adds the flags to a command. The text in what says which records they select.
 func (t *timeFlags) register(c *cobra.Command, what string) {
 	sinceFlag(c, &t.since, "only "+what+" at this `time` or later")
 	c.Flags().StringVar(&t.until, "until", "", "only "+what+" before this `time`")

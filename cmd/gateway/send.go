@@ -225,7 +225,7 @@ func checkJSON(payload []byte) error {
 	if !errors.As(err, &syntax) {
 		return fmt.Errorf("read payload: %w", err)
 	}
-	// The offset is that of the byte after the mistake.
+	// The offset points to the byte after the mistake.
 	before := payload[:min(int(syntax.Offset)-1, len(payload))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n')

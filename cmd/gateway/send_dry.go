@@ -177,8 +177,7 @@ func matchesOf(cfg *config.Config, arrival *core.Arrival) matches {
 	return m
 }
 
-// printMatches prints the consumers that would get the event, and those that decline it with
-// the reason. Consumers whose filter fails are told on standard error, since nothing says
+// printMatches prints the consumers that would get the event, and the declining ones with the reason. Consumers whose filter fails are reported on standard error, since nothing says
 // whether they want the event.
 func (a *app) printMatches(cfg *config.Config, arrival *core.Arrival) error {
 	m := matchesOf(cfg, arrival)

@@ -33,7 +33,7 @@ type letter struct {
 // signature.
 func (a *app) letter(source config.Source, eventType string, payload []byte) (letter, error) {
 	// The form depends on the type of the source alone. Nothing here checks the source: the
-	// gateway does, and send is for finding out what it says.
+	// gateway does, and send shows its answer.
 	l := letter{header: http.Header{"Content-Type": {contentType(source, payload)}}, body: payload}
 	switch source.Type {
 	case "sns":

@@ -13,7 +13,7 @@ import (
 
 // startTraces logs a warning if the environment asks for traces: this build has none.
 // Without this warning an operator would look for the traces in the collector, where no error
-// shows either. The result is that of a build with traces that are not asked for.
+// shows either. The program then runs without traces.
 func (a *app) startTraces(_ context.Context, cfg *config.Config, log *slog.Logger) (gateway.Tracer, func()) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"} {
 		if a.setting(cfg, name) != "" {

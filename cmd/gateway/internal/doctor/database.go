@@ -60,7 +60,7 @@ func (l *local) database(ctx context.Context) []Check {
 // does not know them, so no statement is run on them.
 func (l *local) fromNewer() bool { return l.checkup.Step > l.checkup.Newest }
 
-// schema checks whether the tables are those of this version. Missing steps are only a warning:
+// schema checks whether the tables fit this version. Missing steps are only a warning:
 // "gateway start" takes them.
 func (l *local) schema(ctx context.Context) []Check {
 	switch k := l.checkup; {

@@ -265,7 +265,7 @@ func quotable(u *url.URL, err error) string {
 
 // unreached explains why there was no answer.
 func unreached(u *url.URL, err error) Check {
-	// The kinds are told apart since their remedies differ: the name, the network, the
+	// The kinds are distinguished since their remedies differ: the name, the network, the
 	// protocol, the certificate, the process.
 	var dns *net.DNSError
 	var dial *net.OpError

@@ -11,7 +11,7 @@ import (
 
 // security checks the rights of every client that can reach the gateway.
 func (l *local) security(context.Context) []Check {
-	// The order is that of the damage: open doors first, then addresses inside of the network,
+	// The worst damage comes first: open doors first, then addresses inside of the network,
 	// then repeated requests.
 	found := l.warned(true)
 	if l.cfg.Server.AllowPrivateURLs {

@@ -108,7 +108,7 @@ func (c *Client) call(ctx context.Context, method string, path []string, query u
 	defer cancel()
 	response, err := c.ask(calling, method, path, query, body)
 	if err != nil {
-		// An interruption by the user is told as such, and not as the failure that it causes.
+		// An interruption by the user is reported itself, not the failure that it causes.
 		return interruptedOr(ctx, err)
 	}
 	defer response.Body.Close()

@@ -37,8 +37,7 @@ func (c *Client) judge(r *http.Response) error {
 // Recognise refuses a reply that is not from a gateway that this program understands. The
 // error names flag, with which the user gives another address; "" leaves that advice out.
 func Recognise(r *http.Response, base *url.URL, flag string) error {
-	// The header is on each reply of a gateway, refusals included, so a page of a proxy is told
-	// apart even with status 200.
+	// The header is on each reply of a gateway, refusals included, so a page of a proxy is recognised even with status 200.
 	switch version := r.Header.Get("X-Api-Version"); version {
 	case "":
 		return stranger(r, base, flag)
