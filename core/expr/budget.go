@@ -19,14 +19,16 @@ var ErrBudget = errors.New("the expression takes too many steps on this payload 
 // A budget is how many steps one evaluation may still take.
 type budget struct{ left int }
 
-// spend takes steps from the budget and reports whether enough were left. After the first
-// false it returns false always: the evaluation ends, and its result means nothing.
+// spend takes steps from the budget and reports whether enough were left. After the first false
+// it returns false always: the evaluation ends, and its result means nothing. It does not clamp
+// at 0: the sum of all steps of one evaluation is far below the range of an int.
 func (b *budget) spend(steps int) bool {
 	b.left -= steps
 	return b.left >= 0
 }
 
-// spent reports whether the budget ran out.
+// spent reports whether the budget ran out. Loops ask it once per round instead of checking
+// each result of spend.
 func (b *budget) spent() bool { return b.left < 0 }
 
 // span is the steps that a number of bytes take.

@@ -20,6 +20,7 @@ func Canonical(v any) string {
 	return string(appendCanonical(nil, v))
 }
 
+// appendCanonical appends the text of Canonical, for values that are parts of a larger key.
 func appendCanonical(b []byte, v any) []byte { return appendValue(b, v, appendExact, unlimited) }
 
 // unlimited is the limit of a text of any length. A function that appends up to a limit stops
@@ -35,12 +36,19 @@ func appendCompact(b []byte, v any, limit int) []byte {
 	return appendValue(b, v, appendSpelt, limit)
 }
 
+// appendExact writes a number by its exact value, for keys: equal numbers have equal texts.
 func appendExact(b []byte, n json.Number) []byte { return parseDecimal(n).appendTo(b) }
+
+// appendSpelt writes a number as its sender spelt it, for output: a receiver may depend on the
+// digits.
 func appendSpelt(b []byte, n json.Number) []byte { return append(b, n...) }
 
-// A numberWriter appends a number in some spelling.
+// A numberWriter appends a number in some spelling. It is the only difference between a
+// canonical text and an output text, so one set of functions writes both.
 type numberWriter func(b []byte, n json.Number) []byte
 
+// appendValue appends the JSON text of a value of a tree. It stops early once b is longer than
+// limit. The caller then discards the text, so it need not be valid JSON.
 func appendValue(b []byte, v any, number numberWriter, limit int) []byte {
 	switch v := v.(type) {
 	case bool:
@@ -57,6 +65,8 @@ func appendValue(b []byte, v any, number numberWriter, limit int) []byte {
 	return append(b, "null"...)
 }
 
+// appendArray checks the limit after each item, so that a large array costs at most one item
+// too many.
 func appendArray(b []byte, list []any, number numberWriter, limit int) []byte {
 	b = append(b, '[')
 	for i, item := range list {
@@ -70,8 +80,11 @@ func appendArray(b []byte, list []any, number numberWriter, limit int) []byte {
 	return append(b, ']')
 }
 
+// appendObject writes the members in the order of their names, because Go's order of a map is
+// random and two equal objects must have the same text.
 func appendObject(b []byte, object map[string]any, number numberWriter, limit int) []byte {
 	b = append(b, '{')
+	// Most objects have at most 16 members. Their names then need no allocation.
 	var few [16]string
 	for i, name := range members(few[:0], object) {
 		if i > 0 {
@@ -106,6 +119,8 @@ func appendString(b []byte, s string, limit int) []byte {
 
 // appendEscaped appends the text between the quotes of a JSON string.
 func appendEscaped(b []byte, s string, limit int) []byte {
+	// Text that needs no escape is appended in one piece: start is where the current piece
+	// begins.
 	const hex = "0123456789abcdef"
 	start := 0
 	for i := 0; i < len(s); {
@@ -116,6 +131,7 @@ func appendEscaped(b []byte, s string, limit int) []byte {
 		}
 		var escape []byte
 		switch {
+		// A real U+FFFD in the text has size 3 and is kept.
 		case r == utf8.RuneError && size == 1:
 			escape = []byte("\uFFFD")
 		case size == 1 && short[c] != 0:

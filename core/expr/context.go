@@ -56,6 +56,7 @@ type reference struct {
 	context bool // in $$, not in $
 }
 
+// root returns the tree in which the path begins.
 func (r *reference) root(s scope) any {
 	if r.context {
 		return s.context.tree()
@@ -75,6 +76,7 @@ func (r *reference) one(s scope) (any, bool) {
 // all returns the values that the path selects.
 func (r *reference) all(s scope) []any {
 	if r.path.Singular() {
+		// The criteria of a set need the value itself, and not a branch on the tape.
 		if v, ok := r.one(s); ok {
 			return []any{grown(v)}
 		}
@@ -90,12 +92,14 @@ type Reference struct {
 	to   reference
 }
 
+// beginnings is the end of the errors about a wrong beginning.
 const beginnings = "a path begins with $ in the payload and with $$ in the context"
 
 // ParseReference parses a path as [ParsePath] does.
 func ParseReference(text string) (*Reference, error) {
 	rest, doubled := text, strings.HasPrefix(text, "$$")
 	switch {
+	// The third $ is the mistake, at offset 2.
 	case strings.HasPrefix(text, "$$$"):
 		return nil, at(text, 2, beginnings)
 	case doubled:
@@ -103,6 +107,7 @@ func ParseReference(text string) (*Reference, error) {
 	}
 	path, err := ParsePath(rest)
 	var f *fault
+	// The column counts in the whole text, with both dollars.
 	if doubled && errors.As(err, &f) {
 		err = at(text, f.offset+1, "%s", f.message)
 	}

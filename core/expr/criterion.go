@@ -28,11 +28,14 @@ var operators = map[string]operator{
 // present is met by all values.
 type present struct{}
 
+// meets needs no steps: the path was paid for.
 func (present) meets(*budget, any) bool { return true }
 
 // truth is met by all values but null, false, 0 and "".
 type truth struct{}
 
+// meets parses a number to compare its value: 0.0 and 0e5 are 0 too. Arrays and objects are
+// true, also empty ones.
 func (truth) meets(_ *budget, v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -58,10 +61,13 @@ type set struct {
 	bools   [2]bool
 }
 
+// newSet returns an empty set, which no value meets.
 func newSet() *set {
 	return &set{strings: map[string]struct{}{}, numbers: map[decimal]struct{}{}, trees: map[string]struct{}{}}
 }
 
+// equalTo is the operator ==. A hash set was chosen over comparing pairs: two paths with a
+// thousand values each would need a million comparisons.
 func equalTo(b *budget, rights []any) criterion {
 	s := newSet()
 	s.add(b, rights)
@@ -81,6 +87,8 @@ func elementOf(b *budget, rights []any) criterion {
 // stepsPerElement is how many steps a set needs to store a value.
 const stepsPerElement = 8
 
+// add stores values until the budget is spent. The evaluation then ends with ErrBudget, so an
+// incomplete set does no harm.
 func (s *set) add(b *budget, values []any) {
 	for _, v := range values {
 		if !b.spend(stepsPerElement) {
@@ -90,6 +98,7 @@ func (s *set) add(b *budget, values []any) {
 	}
 }
 
+// addOne stores a value by its type, since values of different types are never equal.
 func (s *set) addOne(b *budget, v any) {
 	switch v := v.(type) {
 	case nil:
@@ -112,6 +121,7 @@ func (s *set) addOne(b *budget, v any) {
 	}
 }
 
+// meets looks a value up. Sets without values of its type cost no steps.
 func (s *set) meets(b *budget, v any) (ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -128,6 +138,7 @@ func (s *set) meets(b *budget, v any) (ok bool) {
 			b.spend(stepsPerNumber + span(len(v)))
 			_, ok = s.numbers[parseDecimal(v)]
 		}
+	// The tree is built only if the set has arrays or objects at all.
 	case *branch:
 		return len(s.trees) > 0 && s.meets(b, v.tree())
 	case []any, map[string]any:
@@ -145,6 +156,8 @@ const stepsPerNumber = 4
 // the set. A false always costs the same steps, although the members of an object come in any
 // order.
 func (s *set) fits(b *budget, v any) bool {
+	// A success spends the steps that it took. A failure is charged the same for each order of
+	// the members.
 	before := *b
 	if within(b, v, s.longest) >= 0 {
 		return true
@@ -179,6 +192,7 @@ func weigh(b *budget, v any) bool {
 	return b.spend(1)
 }
 
+// index returns the index of a truth value in set.bools.
 func index(b bool) int {
 	if b {
 		return 1
@@ -220,6 +234,8 @@ type bound struct {
 	text      *string
 }
 
+// newBound keeps only the farthest number and the farthest text of the right side: a left value
+// that stands in the relation to any of them stands in it to the farthest.
 func newBound(b *budget, rights []any, direction int, orEqual bool) criterion {
 	o := &bound{direction: direction, orEqual: orEqual}
 	for _, v := range rights {
@@ -241,6 +257,7 @@ func newBound(b *budget, rights []any, direction int, orEqual bool) criterion {
 	return o
 }
 
+// meets compares with the bound of the value's own type. Other types have no order.
 func (o *bound) meets(b *budget, v any) bool {
 	switch v := v.(type) {
 	case json.Number:
@@ -278,6 +295,8 @@ type affix struct {
 	has   func(s, text string) bool
 }
 
+// meets tries each text. A filter has few of them: on the right of these operators a path must
+// be singular.
 func (a affix) meets(b *budget, v any) bool {
 	s, ok := v.(string)
 	if !ok {
@@ -298,10 +317,12 @@ type container struct {
 	elements criterion
 }
 
+// containing is the operator contains. It tests strings for parts and arrays for elements.
 func containing(b *budget, rights []any) criterion {
 	return container{affix{texts(rights), strings.Contains}, equalTo(b, rights)}
 }
 
+// meets needs the elements of an array, so it builds the tree of a branch.
 func (c container) meets(b *budget, v any) bool {
 	list, ok := grown(v).([]any)
 	if !ok {
@@ -325,6 +346,8 @@ const maxSubject = 64 << 10
 // A pattern is met by the strings in which it is found.
 type pattern struct{ program *program }
 
+// meets refuses texts above maxSubject instead of matching a part of them: a match at the end
+// would be missed.
 func (p pattern) meets(b *budget, v any) bool {
 	s, ok := v.(string)
 	return ok && len(s) <= maxSubject && p.program.in(b, s)

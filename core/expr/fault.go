@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A fault is a mistake at one place of an expression's text.
+// A fault is a mistake at one place of an expression's text. The parsers nest: a path may stand
+// in a filter, which moves the offset of the path's fault to its place in the filter.
 type fault struct {
 	text    string
 	offset  int // in bytes
@@ -19,6 +20,7 @@ func at(text string, offset int, format string, args ...any) error {
 	return &fault{text, min(offset, len(text)), fmt.Sprintf(format, args...)}
 }
 
+// A fault is one line, because config prints one line for each problem.
 func (f *fault) Error() string { return "at " + place(f.text, f.offset) + ": " + f.message }
 
 // place names a byte by its column, counted in characters from 1. If the text has several
@@ -50,7 +52,8 @@ func shown(text string) string {
 	return line
 }
 
-// checkText refuses texts that are too long or blank.
+// checkText refuses texts that are too long, or that contain NUL characters or invalid UTF-8.
+// The parsers call it first, so they need not expect such texts.
 func checkText(what, text string, limit int) error {
 	switch {
 	case len(text) > limit:

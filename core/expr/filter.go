@@ -71,8 +71,11 @@ func (f *Filter) Match(d *Document, c *Context) (bool, error) {
 // A condition is a filter or a part of one.
 type condition interface{ holds(s scope) bool }
 
+// An anyOf holds if one of its conditions does.
 type anyOf []condition
 
+// The conditions are evaluated in the order of the text, so an author can put the cheap one
+// first.
 func (a anyOf) holds(s scope) bool {
 	for _, c := range a {
 		if c.holds(s) {
@@ -82,6 +85,7 @@ func (a anyOf) holds(s scope) bool {
 	return false
 }
 
+// An allOf holds if all its conditions do. It stops at the first that does not.
 type allOf []condition
 
 func (a allOf) holds(s scope) bool {
@@ -93,6 +97,7 @@ func (a allOf) holds(s scope) bool {
 	return true
 }
 
+// A negation holds if its condition does not.
 type negation struct{ condition }
 
 func (n negation) holds(s scope) bool { return !n.condition.holds(s) }
@@ -103,6 +108,7 @@ type operand struct {
 	value any
 }
 
+// values returns all values of the operand, for the right side of an operator.
 func (o operand) values(s scope) []any {
 	if o.path == nil {
 		return []any{o.value}
@@ -116,6 +122,7 @@ func (o operand) some(s scope, c criterion) bool {
 	switch {
 	case o.path == nil:
 		return c.meets(b, o.value)
+	// A single value can stay on the tape.
 	case o.path.path.Singular():
 		v, ok := o.path.one(s)
 		return ok && c.meets(b, v)
@@ -146,6 +153,8 @@ type comparison struct {
 	operator    operator
 }
 
+// holds makes the criterion from the right side first, and then tests the left values one by
+// one.
 func (c comparison) holds(s scope) bool {
 	return c.left.some(s, c.operator(s.budget(), c.right.values(s)))
 }

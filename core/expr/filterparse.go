@@ -8,6 +8,8 @@ import (
 // A filterParser reads one filter, a method for each rule of the grammar.
 type filterParser struct{ scanner }
 
+// or reads the whole of a filter, or of a group. A single part is returned as it is, so that a
+// plain test has no wrapper at run time.
 func (p *filterParser) or() (condition, error) {
 	all, err := p.chain("or", p.and)
 	if len(all) == 1 {
@@ -16,6 +18,7 @@ func (p *filterParser) or() (condition, error) {
 	return anyOf(all), err
 }
 
+// and binds more tightly than or, as in most languages.
 func (p *filterParser) and() (condition, error) {
 	all, err := p.chain("and", p.unary)
 	if len(all) == 1 {
@@ -36,6 +39,8 @@ func (p *filterParser) chain(word string, part func() (condition, error)) (all [
 	return all, nil
 }
 
+// unary reads not, exists, a group or a test. It looks for the keywords before it looks for a
+// test, so exists and not cannot be words without quotes.
 func (p *filterParser) unary() (condition, error) {
 	start := p.skip()
 	switch {
@@ -53,6 +58,8 @@ func (p *filterParser) unary() (condition, error) {
 	return p.test()
 }
 
+// negated reads the part after not. Each not is a level: otherwise a filter of a thousand nots
+// would need a thousand frames of the stack.
 func (p *filterParser) negated(start int) (condition, error) {
 	if err := p.deeper(start); err != nil {
 		return nil, err
@@ -62,6 +69,8 @@ func (p *filterParser) negated(start int) (condition, error) {
 	return negation{c}, err
 }
 
+// group reads the rest of a group after its bracket. The error names the opening bracket, which
+// may be far away.
 func (p *filterParser) group(start int) (condition, error) {
 	if err := p.deeper(start); err != nil {
 		return nil, err
@@ -77,6 +86,7 @@ func (p *filterParser) group(start int) (condition, error) {
 	return c, nil
 }
 
+// test reads one test: a path alone, a path with exists, or two operands with an operator.
 func (p *filterParser) test() (condition, error) {
 	if symbol(p.word()) != "" {
 		return nil, p.unexpected("a path or a value")
@@ -96,6 +106,7 @@ func (p *filterParser) test() (condition, error) {
 		return p.alone(left)
 	}
 	c, err := p.compare(left, op)
+	// The negation is around the whole test: "not in" of a missing member is true.
 	if op.negative {
 		c = negation{c}
 	}
@@ -123,6 +134,7 @@ type side struct {
 	text  string
 }
 
+// side reads an operand: a path, which begins with $, or a literal.
 func (p *filterParser) side() (side, error) {
 	o := side{start: p.skip()}
 	var err error
@@ -184,8 +196,11 @@ var mistaken = map[string]string{
 	"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "=!": "!=", "=~": "matches", "~=": "matches", "~": "matches", "!~": "not matches",
 }
 
+// symbolic reads an operator that consists of symbols. != is stored as a negated ==, so that it
+// is exactly the opposite, also for a payload without the member.
 func (p *filterParser) symbolic(use operatorUse) (operatorUse, error) {
 	switch {
+	// &&, || and ! have their own message, which needs the context of the caller.
 	case logical(use.text):
 		return operatorUse{}, nil // the caller reports the mistake
 	case use.text == "!=":
@@ -210,6 +225,7 @@ func (p *filterParser) unexpected(expected string) error {
 		return p.fail(p.pos, "%s is not known here; use and, or, not", symbol(word))
 	case word != lower && reserved[lower]:
 		return p.fail(p.pos, "unexpected %s; the words of the language are in lower case: %s", word, lower)
+	// This is the usual mistake with a blank in a path: $.items [0].
 	case p.ahead() == '[':
 		return p.fail(p.pos, "unexpected [; a path has blanks only inside of its brackets")
 	}
@@ -238,6 +254,7 @@ func (p *filterParser) compare(left side, op operatorUse) (condition, error) {
 	if err := p.checkSides(left, op, right); err != nil {
 		return nil, err
 	}
+	// A literal is prepared once, here. A path is evaluated for each payload.
 	if right.path == nil {
 		return check{left.operand, operators[op.name](&budget{leastSteps}, []any{right.value})}, nil
 	}
@@ -287,6 +304,8 @@ func (p *filterParser) checkSides(left side, op operatorUse, right side) error {
 	if err := p.checkSide("after", right, op, sideTypes[name].right); err != nil {
 		return err
 	}
+	// These three compare each left value with each right value. With a singular path on the
+	// right there is at most one right value, so the cost stays proportional to the payload.
 	searching := name == "contains" || name == "starts_with" || name == "ends_with"
 	if searching && left.path != nil && right.path != nil && !right.path.path.Singular() {
 		return p.fail(right.start, "after %s a path must lead to one value: names and indexes alone", op.text)
@@ -297,6 +316,8 @@ func (p *filterParser) checkSides(left side, op operatorUse, right side) error {
 // typeWords are the names of the types of literals in errors.
 var typeWords = map[string]string{"array": "a list", "string": "a string", "number": "a number"}
 
+// checkSide checks one literal. Paths pass, since their types are not known before the payload
+// comes.
 func (p *filterParser) checkSide(where string, s side, op operatorUse, types []string) error {
 	if s.path != nil || len(types) == 0 || slices.Contains(types, typeName(s.value)) {
 		return nil

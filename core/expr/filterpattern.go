@@ -9,7 +9,9 @@ import (
 // maxRegexp bounds the pattern of a filter, in bytes.
 const maxRegexp = 1024
 
-// pattern reads the pattern after matches, and compiles it.
+// pattern reads the pattern after matches, and compiles it. A pattern in double quotes is a
+// JSON string, so each backslash is written twice. A pattern in single quotes is taken as it
+// is.
 func (p *filterParser) pattern() (*program, error) {
 	const expected = `after matches comes a quoted regular expression, as in '^order\.'`
 	start := p.skip()
@@ -32,6 +34,8 @@ func (p *filterParser) pattern() (*program, error) {
 	return p.compile(start, text)
 }
 
+// compile compiles a pattern. The remedy of the error depends on the quotes, since a pattern
+// without quotes is often cut at a blank.
 func (p *filterParser) compile(start int, text string) (*program, error) {
 	if len(text) > maxRegexp {
 		return nil, p.fail(start, "a pattern has at most %d bytes, not %d", maxRegexp, len(text))

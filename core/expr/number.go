@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// A decimal is the exact value of a JSON number: 0.digits × 10^point, where
-// digits begins and ends with another digit than 0. Zero has no digits. Equal
-// numbers are equal decimals.
+// A decimal is the exact value of a JSON number: 0.digits × 10^point, where digits begins and
+// ends with another digit than 0. Zero has no digits. Equal numbers are equal decimals.
+// Decimals of equal numbers are equal as Go values, so == compares them. A float64 was
+// rejected: it makes 2^53 and 2^53+1 equal, which are common as ids.
 type decimal struct {
 	negative bool
 	digits   string
@@ -19,6 +20,7 @@ type decimal struct {
 // memory are proportional to the number's text.
 func parseDecimal(n json.Number) decimal {
 	s, negative := strings.CutPrefix(string(n), "-")
+	// The number is cut into its parts: sign, mantissa, exponent.
 	mantissa, exponent := s, "0"
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
 		mantissa, exponent = s[:i], s[i+1:]
@@ -28,6 +30,8 @@ func parseDecimal(n json.Number) decimal {
 	if digits == "" {
 		return decimal{point: "0"}
 	}
+	// leading zeros of the mantissa move the point to the left. Trailing zeros change only the
+	// spelling.
 	leading := len(whole) + len(fraction) - len(digits)
 	return decimal{
 		negative: negative,
@@ -42,6 +46,8 @@ func (d decimal) compare(e decimal) int {
 	if bySign := d.sign() - e.sign(); bySign != 0 || d.digits == "" {
 		return bySign
 	}
+	// Digits begin with another digit than 0, so the larger point means the larger number. With
+	// the same point, the order of the digits as texts is the order of the numbers.
 	size := comparePoints(d.point, e.point)
 	if size == 0 {
 		size = strings.Compare(d.digits, e.digits)
@@ -49,6 +55,7 @@ func (d decimal) compare(e decimal) int {
 	return size * d.sign()
 }
 
+// sign returns -1, 0 or 1.
 func (d decimal) sign() int {
 	switch {
 	case d.digits == "":
@@ -59,7 +66,8 @@ func (d decimal) sign() int {
 	return 1
 }
 
-// comparePoints compares two points of decimals.
+// comparePoints compares two points of decimals. They have no needless zeros, so of two
+// positive points the longer text is the larger one.
 func comparePoints(a, b string) int {
 	m, negative := strings.CutPrefix(a, "-")
 	n, alsoNegative := strings.CutPrefix(b, "-")
@@ -77,7 +85,8 @@ func comparePoints(a, b string) int {
 	return strings.Compare(m, n)
 }
 
-// integer reports whether d has no fractional part.
+// integer reports whether d has no fractional part. The schema type integer uses it: 1.0 and
+// 1e2 are integers.
 func (d decimal) integer() bool {
 	if d.digits == "" {
 		return true
@@ -96,7 +105,8 @@ const (
 	minPlain = -5
 )
 
-// appendTo appends the one spelling of d.
+// appendTo appends the one spelling of d. The text is JSON. Two decimals have the same text
+// only if they are equal.
 func (d decimal) appendTo(b []byte) []byte {
 	if d.digits == "" {
 		return append(b, '0')
@@ -121,6 +131,8 @@ func (d decimal) appendTo(b []byte) []byte {
 	return append(b, d.digits[point:]...)
 }
 
+// appendScientific writes one digit, the other digits after a point, and the exponent. The
+// exponent may be longer than any int, so it stays text.
 func (d decimal) appendScientific(b []byte) []byte {
 	b = append(b, d.digits[0])
 	if len(d.digits) > 1 {
@@ -134,8 +146,10 @@ func (d decimal) appendScientific(b []byte) []byte {
 // lowDigits is how many digits an int64 holds with room for a carry.
 const lowDigits = 18
 
-// add returns a + n for a whole number a in decimal, of any length and with or
-// without a sign, and an n that is small beside 10^18.
+// add returns a + n for a whole number a in decimal, of any length and with or without a sign,
+// and an n that is small beside 10^18. Only the last 18 digits are computed with; the digits
+// before them change by at most one. So an exponent of a million digits costs no big-integer
+// arithmetic.
 func add(a string, n int) string {
 	a = strings.TrimPrefix(a, "+")
 	magnitude, negative := strings.CutPrefix(a, "-")
@@ -153,6 +167,7 @@ func add(a string, n int) string {
 		}
 		return strconv.FormatInt(low, 10)
 	}
+	// A carry or a borrow goes into the digits before the last 18.
 	const limit = 1_000_000_000_000_000_000
 	switch {
 	case low >= limit:
@@ -170,6 +185,7 @@ func add(a string, n int) string {
 
 // next returns the whole number after s, which is not negative.
 func next(s string) string {
+	// The nines at the end become zeros, and the digit before them grows by one.
 	kept := strings.TrimRight(s, "9")
 	zeros := strings.Repeat("0", len(s)-len(kept))
 	if kept == "" {

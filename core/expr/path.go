@@ -32,6 +32,8 @@ func ParsePath(text string) (*Path, error) {
 	if err := checkPath(text); err != nil {
 		return nil, err
 	}
+	// The library decides whether the text is a path. readPath then only has to read valid
+	// ones.
 	if _, err := parser.Parse(functions, text); err != nil {
 		return nil, explain(text, err)
 	}

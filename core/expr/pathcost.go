@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// checkCost refuses paths that do more than a fixed number of things per node of a payload.
-// It looks at the text only, and also accepts a text that is no path.
+// checkCost refuses paths that do more than a fixed number of things per node of a payload. It
+// looks at the text only, and also accepts a text that is no path. The bounds concern what
+// multiplies: a second ".." makes the cost the square of the payload's size, and each list of
+// selectors multiplies the number of selected nodes.
 func checkCost(path string) error {
 	bare := unquote(path)
 	if first := strings.Index(bare, ".."); first >= 0 {
@@ -20,7 +22,8 @@ func checkCost(path string) error {
 	return nil
 }
 
-// unquote replaces quoted text by blanks, so that only operators remain.
+// unquote replaces quoted text by blanks, so that only operators remain. It keeps the length,
+// so that offsets in the result are offsets in the path. A backslash hides the quote after it.
 func unquote(path string) string {
 	bare := []byte(path)
 	var quote byte
@@ -41,8 +44,9 @@ func unquote(path string) string {
 	return string(bare)
 }
 
-// ways multiplies the lengths of all lists of selectors, up to a bound. It counts arguments
-// of functions like selectors.
+// ways multiplies the lengths of all lists of selectors, up to a bound. It counts arguments of
+// functions like selectors. Lists inside a condition count too, although they do not multiply
+// the selected nodes: the bound is on the work, and a condition is evaluated for each node.
 func ways(bare string) int {
 	product, open := 1, []int{}
 	for _, c := range bare {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// refusal is the format of the parser's errors. It counts bytes from 1.
+// refusal is the format of the parser's errors. It counts bytes from 1. The library has no
+// typed errors, so its texts are matched. A text that does not match is shown as it is.
 var refusal = regexp.MustCompile(`^jsonpath: (.*?)( at position ([0-9]+))?$`)
 
 // explain converts the parser's error: it names the column, the mistake, and the text that
@@ -34,7 +35,9 @@ var (
 	number     = regexp.MustCompile(`^-?[0-9]+`)
 )
 
-// remedy returns the text to write instead, for common mistakes; empty for others.
+// remedy returns the text to write instead, for common mistakes; empty for others. The cases
+// are ordered by how specific they are: the first one that fits the text around the mistake is
+// used.
 func remedy(path string, offset int) string {
 	before, after := path[:offset], path[offset:]
 	switch {
@@ -60,7 +63,8 @@ func remedy(path string, offset int) string {
 	return ""
 }
 
-// reword replaces the parser's own terms in its message.
+// reword replaces the parser's own terms in its message. The parser names its tokens
+// ("unexpected eof", "unexpected identifier"), which an author of a filter does not know.
 func reword(message string) string {
 	what, unexpected := strings.CutPrefix(message, "unexpected ")
 	switch {

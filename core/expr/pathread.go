@@ -10,7 +10,8 @@ import (
 	"github.com/theory/jsonpath/spec"
 )
 
-// A segment picks values of each value that the segments before it picked.
+// A segment picks values of each value that the segments before it picked. A segment with
+// descendant (..) applies its selectors to every value below as well.
 type segment struct {
 	selectors  []selector
 	descendant bool
@@ -25,6 +26,8 @@ type selector struct {
 	test  test // of byTest
 }
 
+// A selectorKind says which fields of a selector are set. The kinds of singular paths come
+// first: see singular.
 type selectorKind uint8
 
 const (
@@ -35,7 +38,8 @@ const (
 	byTest
 )
 
-// A query is a path within a path: a path that begins with $ or @ in a condition.
+// A query is a path within a path: a path that begins with $ or @ in a condition. root
+// distinguishes $, whose value is the same for all items, from @.
 type query struct {
 	segments []segment
 	root     bool
@@ -84,10 +88,14 @@ func readPath(text string) (segments []segment, memos int, err error) {
 	return segments, r.memos, nil
 }
 
+// fail panics, because the grammar is read by a dozen functions that call each other, and each
+// would have to pass the error on.
 func (r *pathReader) fail(offset int, format string, args ...any) {
 	panic(broken{at(r.text, offset, format, args...)})
 }
 
+// unexpected ends the reading for a text that the library's parser accepted and this reader
+// does not know. No such text is known; the fuzz tests look for one.
 func (r *pathReader) unexpected() { r.fail(r.pos, "the path cannot be read from here") }
 
 // peek is the next byte, 0 at the end.
@@ -116,6 +124,7 @@ func (r *pathReader) take(symbol string) bool {
 	return true
 }
 
+// expect reads a symbol that must be next.
 func (r *pathReader) expect(symbol string) {
 	if !r.take(symbol) {
 		r.unexpected()
@@ -136,6 +145,7 @@ func (r *pathReader) segments() (all []segment) {
 	}
 }
 
+// segment reads one segment: a name after a dot, brackets, or either after "..".
 func (r *pathReader) segment() (s segment) {
 	switch {
 	case r.take("["):
@@ -182,6 +192,8 @@ func (r *pathReader) selectors() (all []selector) {
 	}
 }
 
+// selector reads one selector. Without a quote, a * or a ? it is an index, or a slice with up
+// to two colons.
 func (r *pathReader) selector() selector {
 	switch c := r.skip(); {
 	case c == '\'' || c == '"':
@@ -193,6 +205,7 @@ func (r *pathReader) selector() selector {
 		r.pos++
 		return selector{kind: byTest, test: r.or()}
 	}
+	// Each end of a slice may be missing, which nil stands for.
 	var ends [3]any
 	colons := 0
 	for {
@@ -224,6 +237,8 @@ func (r *pathReader) number() string {
 	return r.text[start:r.pos]
 }
 
+// whole reads a whole number. Numbers beyond an int are refused; RFC 9535 limits them to 2^53 -
+// 1 anyway.
 func (r *pathReader) whole() int {
 	start := r.pos
 	i, err := strconv.Atoi(r.number())
@@ -260,6 +275,7 @@ func (r *pathReader) or() test {
 	return all
 }
 
+// and binds more tightly than or.
 func (r *pathReader) and() test {
 	all := allTests{r.basic()}
 	for r.take("&&") {
@@ -271,6 +287,8 @@ func (r *pathReader) and() test {
 	return all
 }
 
+// basic reads a negation, a group, a call of match or search, the existence of a path, or a
+// comparison.
 func (r *pathReader) basic() test {
 	switch {
 	case r.take("!"):
@@ -303,6 +321,7 @@ func (r *pathReader) existence() test {
 // comparators are in this order because some begin with another: the longer one is first.
 var comparators = []comparator{"==", "!=", "<=", ">=", "<", ">"}
 
+// comparison reads the operator and the right side after an operand.
 func (r *pathReader) comparison(left operandOf) test {
 	for _, c := range comparators {
 		if r.take(string(c)) {

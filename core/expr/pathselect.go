@@ -1,7 +1,8 @@
 package expr
 
-// one returns the first value that the path selects, and whether there is one. For a
-// singular path it allocates nothing.
+// one returns the first value that the path selects, and whether there is one. For a singular
+// path it allocates nothing. Singular paths are by far the most common ones in filters, keys
+// and templates.
 func (p *Path) one(b *budget, root any) (v any, ok bool) {
 	if p.singular {
 		return follow(b, p.segments, root)
@@ -38,6 +39,9 @@ func (e *evaluation) all(q query, current any) []any {
 	return e.selected(q.segments, current)
 }
 
+// selected applies the segments one after the other. Each segment maps the list of found values
+// to the next list. It returns nil once the budget is spent; the caller asks the budget before
+// it uses the result.
 func (e *evaluation) selected(segments []segment, from any) []any {
 	found := []any{from}
 	for i := range segments {
@@ -58,7 +62,8 @@ func (e *evaluation) selected(segments []segment, from any) []any {
 	return found
 }
 
-// follow walks a singular path.
+// follow walks a singular path. The steps are spent in advance, for all segments, since a walk
+// along names and indexes is short.
 func follow(b *budget, segments []segment, v any) (any, bool) {
 	b.spend(len(segments))
 	for i := range segments {
@@ -75,6 +80,7 @@ func follow(b *budget, segments []segment, v any) (any, bool) {
 	return v, true
 }
 
+// member returns the member of an object, and false for any other value.
 func member(v any, name string) (any, bool) {
 	object, _ := v.(map[string]any)
 	v, ok := object[name]
@@ -93,7 +99,8 @@ func element(v any, i int) (any, bool) {
 	return list[i], true
 }
 
-// appendDescendants applies a segment to v and to everything below it.
+// appendDescendants applies a segment to v and to everything below it. The recursion is at most
+// as deep as the payload, which has at most maxDepth levels.
 func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
 	to = e.appendSelected(to, s, v)
 	for _, child := range e.children(v) {
@@ -124,6 +131,7 @@ func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
 			to = e.appendSlice(to, sel, v)
 		case byWildcard:
 			children := e.children(v)
+			// The copies are paid for before they are made.
 			if e.budget.spend(stepsPerValue * len(children)) {
 				to = append(to, children...)
 			}
@@ -138,6 +146,8 @@ func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
 	return to
 }
 
+// appendSlice appends the elements from one index to another, in steps that may be negative.
+// The library computes the bounds by the rules of RFC 9535.
 func (e *evaluation) appendSlice(to []any, s *selector, v any) []any {
 	list, _ := v.([]any)
 	low, high := s.slice.Bounds(len(list))

@@ -25,6 +25,8 @@ type test interface {
 	holds(e *evaluation, current any) bool
 }
 
+// An anyTest holds if one of its parts does. The parts after it are not evaluated, also by the
+// count of steps.
 type anyTest []test
 
 func (a anyTest) holds(e *evaluation, current any) bool {
@@ -36,6 +38,7 @@ func (a anyTest) holds(e *evaluation, current any) bool {
 	return false
 }
 
+// An allTests holds if all its parts do.
 type allTests []test
 
 func (a allTests) holds(e *evaluation, current any) bool {
@@ -47,6 +50,7 @@ func (a allTests) holds(e *evaluation, current any) bool {
 	return true
 }
 
+// A notTest holds if its part does not, also if that has no value.
 type notTest struct{ test }
 
 func (n notTest) holds(e *evaluation, current any) bool { return !n.test.holds(e, current) }
@@ -54,6 +58,7 @@ func (n notTest) holds(e *evaluation, current any) bool { return !n.test.holds(e
 // exists is true if a path selects anything.
 type exists struct{ query query }
 
+// A singular path needs no list of values.
 func (x exists) holds(e *evaluation, current any) bool {
 	if x.query.singular() {
 		_, ok := single(x).in(e, current)
@@ -62,7 +67,8 @@ func (x exists) holds(e *evaluation, current any) bool {
 	return len(e.all(x.query, current)) > 0
 }
 
-// keptTest evaluates its test once.
+// keptTest evaluates its test once. Without it, a condition such as $.a[?@.id == $.owner.id]
+// would walk to the owner again for each element.
 type keptTest struct {
 	test
 	memo int
@@ -77,12 +83,14 @@ func (k keptTest) holds(e *evaluation, current any) bool {
 	return e.budget.spend(1) && m.ok
 }
 
-// matches is true of a text in which the pattern is found.
+// matches is true of a text in which the pattern is found. It has no bound for the text like a
+// filter's pattern: the budget alone limits it.
 type matches struct {
 	subject quantity
 	program *program
 }
 
+// A value that is no text does not match, as RFC 9535 requires.
 func (m matches) holds(e *evaluation, current any) bool {
 	v, _ := m.subject.in(e, current)
 	text, ok := v.(string)
@@ -94,6 +102,7 @@ type quantity interface {
 	in(e *evaluation, current any) (v any, ok bool)
 }
 
+// A literal is a value in the text of the path.
 type literal struct{ v any }
 
 func (l literal) in(*evaluation, any) (any, bool) { return l.v, true }
@@ -117,6 +126,7 @@ func (k keptQuantity) in(e *evaluation, current any) (any, bool) {
 // single is the value that a singular path leads to.
 type single struct{ query query }
 
+// in follows the path from $ or from @.
 func (s single) in(e *evaluation, current any) (any, bool) {
 	if s.query.root {
 		current = e.root
@@ -127,6 +137,7 @@ func (s single) in(e *evaluation, current any) (any, bool) {
 // length is how many characters a text has, or elements an array, or members an object.
 type length struct{ of quantity }
 
+// Other values have no length, and the operand then has no value.
 func (l length) in(e *evaluation, current any) (any, bool) {
 	v, _ := l.of.in(e, current)
 	switch v := v.(type) {
@@ -157,6 +168,7 @@ func (s sole) in(e *evaluation, current any) (any, bool) {
 	return nil, false
 }
 
+// natural returns a count as a number of the tree.
 func natural(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
 // A comparator is an operator of RFC 9535.
@@ -176,6 +188,7 @@ func (r relation) holds(e *evaluation, current any) bool {
 	if !e.budget.spend(1) {
 		return false
 	}
+	// The rules for missing values are those of RFC 9535, section 2.3.5.2.2.
 	both := hasLeft && hasRight
 	same := func() bool { return hasLeft == hasRight && (!both || equal(e.budget, left, right)) }
 	switch r.comparator {
@@ -193,7 +206,8 @@ func (r relation) holds(e *evaluation, current any) bool {
 	return both && less(e.budget, right, left) || same()
 }
 
-// less reports whether v comes before w.
+// less reports whether v comes before w. Values that are not both numbers or both strings have
+// no order, so neither is less.
 func less(b *budget, v, w any) bool {
 	switch v := v.(type) {
 	case json.Number:
@@ -206,7 +220,8 @@ func less(b *budget, v, w any) bool {
 	return false
 }
 
-// equal reports whether two values are the same, with all values in them.
+// equal reports whether two values are the same, with all values in them. Each compared pair of
+// values is a step, so that large equal arrays cannot be compared again and again for nothing.
 func equal(b *budget, v, w any) bool {
 	if !b.spend(1) {
 		return false
@@ -228,6 +243,7 @@ func equal(b *budget, v, w any) bool {
 	return v == w
 }
 
+// equalArrays compares the lengths first, which costs nothing.
 func equalArrays(b *budget, v, w []any) bool {
 	if len(v) != len(w) {
 		return false

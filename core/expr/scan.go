@@ -18,7 +18,9 @@ const (
 // maxLevels bounds how deep an expression is nested.
 const maxLevels = 50
 
-// A scanner reads the common parts of filters and templates: paths and values.
+// A scanner reads the common parts of filters and templates: paths and values. The parsers of
+// filters and templates embed it. It reads from left to right and never goes back more than one
+// word, so parsing takes linear time.
 type scanner struct {
 	text   string
 	pos    int // in bytes
@@ -33,6 +35,7 @@ type scanner struct {
 	quoted bool
 }
 
+// fail returns an error at a byte of the text.
 func (s *scanner) fail(offset int, format string, args ...any) error {
 	return at(s.text, offset, format, args...)
 }
@@ -99,7 +102,8 @@ func (s *scanner) deeper(start int) error {
 	return nil
 }
 
-// reference reads a path, which is next.
+// reference reads a path, which is next. It cuts the path out by its brackets and quotes first,
+// and parses it then. So a mistake in a path is explained by the path's own parser.
 func (s *scanner) reference() (*reference, error) {
 	start := s.skip()
 	end, err := s.pathEnd(start)
@@ -108,6 +112,7 @@ func (s *scanner) reference() (*reference, error) {
 	}
 	text := s.text[start:end]
 	s.pos = end
+	// The error concerns the third $, which would otherwise be reported as a strange path.
 	if strings.HasPrefix(text, "$$$") {
 		return nil, s.fail(start, "path %s: "+beginnings, shown(text))
 	}
@@ -131,7 +136,8 @@ func (s *scanner) pathFault(start int, path string, err error) error {
 	return s.fail(start, "%v", err)
 }
 
-// pathEnd finds the end of the path that begins at a byte.
+// pathEnd finds the end of the path that begins at a byte. Brackets nest, and may contain any
+// character, also one that ends a path outside of them.
 func (s *scanner) pathEnd(start int) (int, error) {
 	var open []int
 	for i := start; i < len(s.text); i++ {
@@ -184,6 +190,8 @@ func (s *scanner) quotedText() (string, error) {
 	return rest[1 : length+1], nil
 }
 
+// jsonText reads a string in double quotes. Its end is found before it is decoded, so that an
+// error can say whether the end or an escape is wrong.
 func (s *scanner) jsonText(start int, rest string) (string, error) {
 	if s.quoted {
 		return "", s.fail(start, "inside of a JSON string, write strings in single quotes: 'text'")
@@ -200,9 +208,12 @@ func (s *scanner) jsonText(start int, rest string) (string, error) {
 	return text, nil
 }
 
+// trailingBackslashes counts the backslashes at the end of a text. An odd number escapes the
+// quote after them.
 func trailingBackslashes(text string) int { return len(text) - len(strings.TrimRight(text, `\`)) }
 
-// isNumberText reports whether a text is a number of JSON (RFC 8259).
+// isNumberText reports whether a text is a number of JSON (RFC 8259). It uses the reader of
+// payloads, so that an expression accepts the same numbers as a payload.
 func isNumberText(text string) bool {
 	r := recorder{text: []byte(text)}
 	return r.number(0) == len(text)
@@ -234,10 +245,12 @@ func (s *scanner) bare() (any, error) {
 		return word == "true", nil
 	case word == "null":
 		return nil, nil
+	// The spelling is kept, as for numbers of payloads.
 	case isNumberText(word):
 		return json.Number(word), nil
 	case s.words && reserved[word]:
 		return nil, s.fail(start, `%s is a word of the language; as text it needs quotes: "%s"`, word, word)
+	// Otherwise $.a==1&&$.b==2 would compare $.a with the word 1&&$.b==2.
 	case s.words && (strings.Contains(word, "&&") || strings.Contains(word, "||")):
 		return nil, s.fail(start, "use and, or, not, with blanks around them; text with && or || in it needs quotes")
 	case s.words && word != "":

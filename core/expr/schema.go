@@ -14,6 +14,7 @@ type Schema struct {
 	properties []property // in the order they are written in
 }
 
+// A property is the schema of one member.
 type property struct {
 	name   string
 	schema *Schema
@@ -33,11 +34,14 @@ func (s *Schema) Check(v any) []string {
 	return c.violations
 }
 
+// A checker is one call of Check.
 type checker struct {
 	path       []byte // where the value is that is being checked
 	violations []string
 }
 
+// check reports the first fault of a value, and then the faults of its members. A value with a
+// wrong type is not looked into: its members would be reported for no use.
 func (c *checker) check(s *Schema, v any) {
 	if !s.allows(v) {
 		c.violation("must be " + strings.Join(s.types, " or ") + ", not " + typeName(v))
@@ -53,6 +57,8 @@ func (c *checker) check(s *Schema, v any) {
 		}
 	}
 	for _, p := range s.properties {
+		// A large object with a wrong type in each member ends here, and not after its last
+		// member.
 		if len(c.violations) == maxViolations {
 			return
 		}
@@ -70,6 +76,7 @@ func (c *checker) within(name string, do func()) {
 	c.path = c.path[:length]
 }
 
+// violation reports a fault at the current path, unless there are enough.
 func (c *checker) violation(text string) {
 	if len(c.violations) < maxViolations {
 		c.violations = append(c.violations, string(c.path)+": "+text)
@@ -97,6 +104,8 @@ func plainName(name string) bool {
 	return name != ""
 }
 
+// allows reports whether a value has one of the types. integer is a number without a fractional
+// part.
 func (s *Schema) allows(v any) bool {
 	if len(s.types) == 0 || slices.Contains(s.types, typeName(v)) {
 		return true

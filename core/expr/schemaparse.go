@@ -61,6 +61,7 @@ type schemaParser struct {
 	problems []error
 }
 
+// problem notes a mistake at the current path.
 func (p *schemaParser) problem(format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s: %s", p.path, fmt.Sprintf(format, args...)))
 }
@@ -92,6 +93,7 @@ func (p *schemaParser) schema(text json.RawMessage) *Schema {
 	return s
 }
 
+// properties parses the schemas of members, in the order of the text.
 func (p *schemaParser) properties(text json.RawMessage) (all []property) {
 	p.fields(text, "must be an object of schemas by the names of members", func(name string, value json.RawMessage) {
 		all = append(all, property{name, p.schema(value)})
@@ -102,6 +104,7 @@ func (p *schemaParser) properties(text json.RawMessage) (all []property) {
 // typeList parses the name of a type, or a list of such names.
 func (p *schemaParser) typeList(text json.RawMessage) []string {
 	must := "must be one of " + strings.Join(typeNames, ", ") + ", or a list of these"
+	// A single name is read as a list of one.
 	if text[0] == '"' {
 		text = slices.Concat([]byte{'['}, text, []byte{']'})
 	}
@@ -145,6 +148,7 @@ func (p *schemaParser) names(text json.RawMessage, must string) []string {
 // fields calls each for the members of an object in the order of the text. A name
 // may stand there once.
 func (p *schemaParser) fields(text json.RawMessage, must string, each func(name string, value json.RawMessage)) {
+	// json.Unmarshal into a map was rejected: it loses the order and the repeated names.
 	if text = bytes.TrimLeft(text, " \t\r\n"); text[0] != '{' {
 		p.problem("%s", must)
 		return

@@ -38,6 +38,7 @@ const (
 	maxText  = 1<<endBits - 1 // bytes
 )
 
+// newNode packs a node. The numbers fit, since a text has at most maxText bytes.
 func newNode(kind kind, start, end int) node {
 	return node(start)<<(kindBits+endBits) | node(end)<<kindBits | node(kind)
 }
@@ -62,6 +63,8 @@ type recorder struct {
 	depth int
 }
 
+// failed is the position that the methods of a recorder return for a text that is not JSON, or
+// is too deep.
 const failed = -1
 
 // usualText is the largest text, in bytes, whose tape is recorded in memory that is kept
@@ -83,6 +86,7 @@ func record(text []byte) []node {
 	}
 	memory := spare.Get().(*[]node)
 	defer spare.Put(memory)
+	// The tape grows in memory that is kept, and is copied in its final size.
 	r := recorder{text: text, nodes: (*memory)[:0]}
 	ok := r.all()
 	*memory = r.nodes
@@ -104,6 +108,7 @@ func recordLarge(text []byte) []node {
 	switch {
 	case !r.all():
 		return nil
+	// The bound was far too high, as for long strings that contain commas.
 	case len(r.nodes) < cap(r.nodes)/2:
 		return slices.Clone(r.nodes)
 	}
@@ -131,6 +136,7 @@ func (r *recorder) after(i int) (byte, int) {
 	return 0, i
 }
 
+// value reads a value of any type, after the blanks before it.
 func (r *recorder) value(i int) int {
 	c, i := r.after(i)
 	switch c {
@@ -150,6 +156,7 @@ func (r *recorder) value(i int) int {
 	return r.number(i)
 }
 
+// word reads true, false or null.
 func (r *recorder) word(i int, word string, kind kind) int {
 	end := i + len(word)
 	if end > len(r.text) || string(r.text[i:end]) != word {
@@ -169,6 +176,7 @@ func (r *recorder) open(kind kind) (int, bool) {
 // close ends the array or object, which has count elements or members.
 func (r *recorder) close(at, count int) {
 	r.depth--
+	// Only now are the count and the end known.
 	r.nodes[at] = newNode(r.nodes[at].kind(), count, len(r.nodes))
 }
 
@@ -210,6 +218,7 @@ func (r *recorder) object(i int) int {
 		r.close(at, 0)
 		return i + 1
 	}
+	// Each round reads a name, a colon and a value. Any other byte ends the loop and the text.
 	for count := 1; c == '"'; count++ {
 		if i = r.string(i + 1); i == failed {
 			return failed
@@ -236,6 +245,7 @@ func (r *recorder) object(i int) int {
 // string reads a string, whose first quote was read.
 func (r *recorder) string(start int) int {
 	text, i := r.text, start
+	// Most strings have no special bytes, so eight are tested at once.
 	for ; i+8 <= len(text); i += 8 {
 		if found := special(binary.LittleEndian.Uint64(text[i:])); found != 0 {
 			i += bits.TrailingZeros64(found) / 8
@@ -254,6 +264,8 @@ func (r *recorder) string(start int) int {
 // lower byte.
 func special(x uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	// The terms find bytes of 128 and more, control characters, quotes and backslashes. A
+	// borrow can set bits above the first such byte, which does not matter.
 	return (x | (x - ' '*ones) | ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones)) & highs
 }
 
@@ -265,6 +277,7 @@ func (r *recorder) rest(start, i int) int {
 		case c == '"':
 			r.nodes = append(r.nodes, newNode(kind, start, i))
 			return i + 1
+		// JSON does not permit raw control characters in strings.
 		case c < ' ':
 			return failed
 		case c == '\\':
@@ -272,6 +285,7 @@ func (r *recorder) rest(start, i int) int {
 			if i = r.escape(i + 1); i == failed {
 				return failed
 			}
+		// It may not be UTF-8, which is decided when the text is needed.
 		case c >= utf8.RuneSelf:
 			kind = isCoded
 		}
@@ -302,6 +316,8 @@ func (r *recorder) number(start int) int {
 	if r.at(i) == '-' {
 		i++
 	}
+	// A number has a whole part, and may have a fraction and an exponent. The whole part has no
+	// needless zero.
 	whole := i
 	if i = r.digits(i); i == failed || r.text[whole] == '0' && i > whole+1 {
 		return failed

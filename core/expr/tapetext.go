@@ -34,7 +34,8 @@ func appendText(b, quoted []byte) []byte {
 	return b
 }
 
-// escaped reads one or two \uXXXX and returns their character.
+// escaped reads one or two \uXXXX and returns their character. A character beyond 16 bits is
+// written as two surrogates. A surrogate alone is no character.
 func escaped(quoted []byte) (r rune, size int) {
 	const length = len(`\uXXXX`)
 	r, _ = hexadecimal(quoted[2:])
@@ -50,7 +51,7 @@ func escaped(quoted []byte) (r rune, size int) {
 	return utf8.RuneError, length
 }
 
-// hexadecimal reads four digits.
+// hexadecimal reads four digits. hexadecimal accepts digits in both cases.
 func hexadecimal(text []byte) (r rune, ok bool) {
 	if len(text) < 4 {
 		return 0, false

@@ -71,6 +71,7 @@ func (d *Document) find(p *Path) int {
 // member returns the node of a member's value, the last one of that name; -1: there
 // is none.
 func (d *Document) member(object int, name string) int {
+	// It goes through all members, since the last one of a name counts.
 	found, n := -1, d.tape[object]
 	if n.kind() != isObject {
 		return -1
@@ -84,6 +85,8 @@ func (d *Document) member(object int, name string) int {
 	return found
 }
 
+// named reports whether a node has a name. It decodes the name only if it has escapes or
+// letters beyond ASCII.
 func (d *Document) named(n node, name string) bool {
 	raw := d.raw(n)
 	if n.kind() == isString {
@@ -110,6 +113,7 @@ func (d *Document) element(array, i int) int {
 		return -1
 	}
 	d.steps += i
+	// Elements have different lengths on the tape, so it walks over those before.
 	at := array + 1
 	for range i {
 		at = d.after(at)
@@ -144,6 +148,7 @@ func (d *Document) at(i int) any {
 	if n.kind() < isNumber {
 		return d.scalar(n)
 	}
+	// A short list is searched faster than a map.
 	for _, a := range d.known {
 		if a.node == i {
 			return a.value
@@ -162,6 +167,7 @@ func (d *Document) at(i int) any {
 	return v
 }
 
+// scalar returns the value of a node that is no array or object.
 func (d *Document) scalar(n node) any {
 	switch n.kind() {
 	case isFalse:
@@ -176,6 +182,8 @@ func (d *Document) scalar(n node) any {
 	return nil
 }
 
+// string returns the text of a string node. It copies the text, so that a value does not keep
+// the whole payload in memory.
 func (d *Document) string(n node) string {
 	raw := d.raw(n)
 	if n.kind() == isString || bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
@@ -198,6 +206,7 @@ func (d *Document) tree(i int) (v any, next int) {
 	case isObject:
 		object := make(map[string]any, n.count())
 		for range n.count() {
+			// A later member of the same name replaces the earlier one.
 			name := d.string(d.tape[next])
 			object[name], next = d.tree(next + 1)
 		}

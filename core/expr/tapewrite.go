@@ -11,6 +11,7 @@ import (
 func (d *Document) appendNode(b []byte, i, limit int) []byte {
 	if d.tape[i].kind() >= isArray {
 		const usual = 8 // bytes of text for a node
+		// The steps are spent for the whole value before the first byte is written.
 		nodes := d.tape[i].end() - i
 		d.steps += nodes
 		if !d.budget.spend(nodes) {
@@ -21,6 +22,8 @@ func (d *Document) appendNode(b []byte, i, limit int) []byte {
 	return d.appendCompact(b, i, limit)
 }
 
+// appendCompact copies numbers and plain strings from the text as they are, and decodes other
+// strings to escape them in the one canonical way.
 func (d *Document) appendCompact(b []byte, i, limit int) []byte {
 	switch n := d.tape[i]; n.kind() {
 	case isArray:
@@ -36,6 +39,7 @@ func (d *Document) appendCompact(b []byte, i, limit int) []byte {
 	}
 }
 
+// appendElements checks the limit after each element.
 func (d *Document) appendElements(b []byte, array, limit int) []byte {
 	b = append(b, '[')
 	end := d.tape[array].end()
@@ -56,6 +60,8 @@ type label struct {
 	prefix uint64 // its first eight bytes, as a number that is in the order of texts
 }
 
+// label reads the first eight bytes of a name at once. Shorter names are filled with zeros, so
+// they come before longer ones with the same beginning.
 func (d *Document) label(i int) label {
 	n := d.tape[i]
 	start, length := n.start(), n.end()-n.start()
@@ -113,6 +119,8 @@ func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 	return append(b, '}')
 }
 
+// sort sorts a few labels in place by insertion, which needs no calls. Most objects have few
+// members.
 func (d *Document) sort(labels []label) {
 	if len(labels) > 16 {
 		slices.SortFunc(labels, d.order)

@@ -66,6 +66,8 @@ func ParseTemplate(text string) (*Template, error) {
 // [Document.Err]. ErrTooLarge applies to the result and to every intermediate text of
 // functions. It is found while the text is written.
 func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
+	// The result is written into memory that is used again, and copied at the end in its final
+	// size.
 	memory := results.Get().(*[]byte)
 	defer results.Put(memory)
 	d.begin()
@@ -81,6 +83,7 @@ func (t *Template) Render(d *Document, c *Context) ([]byte, error) {
 			return nil, err
 		}
 	}
+	// A large result keeps its memory, and the pool keeps the small one.
 	if cap(w.out) > usualResult {
 		return w.out, nil
 	}
@@ -114,6 +117,7 @@ type renderer struct {
 	made  int // bytes of text that functions made
 }
 
+// part appends a piece of the template's text, or the value of a hole.
 func (w *renderer) part(p part) error {
 	if p.hole == nil {
 		w.out = append(w.out, p.text...)
@@ -128,6 +132,7 @@ func (w *renderer) part(p part) error {
 		return fmt.Errorf("the hole at %s: %w", p.place, err)
 	case err != nil:
 		return err
+	// In a JSON string the value is text, whose quotes and backslashes are escaped.
 	case p.quoted:
 		text, err := plain(v, maxResult-len(w.out))
 		if err != nil {
@@ -144,6 +149,7 @@ func (w *renderer) part(p part) error {
 // from there.
 func (w *renderer) copied(p part) bool {
 	c, d := p.hole[0], w.scope.payload
+	// Functions, literals, $$ and paths with several values need the general way.
 	if c.functions != nil || c.operand.path == nil || c.operand.path.context || !c.operand.path.path.singular || !d.onTape() {
 		return false
 	}
@@ -169,6 +175,8 @@ func (w *renderer) copied(p part) bool {
 func (w *renderer) first(choices []choice) (v any, err error) {
 	for _, c := range choices {
 		v, err = w.choice(c)
+		// Only a missing value, and one that should be a number, leave the decision to the next
+		// alternative.
 		if v != nil || err != nil && !errors.Is(err, ErrNotNumber) {
 			return v, err
 		}
@@ -176,6 +184,8 @@ func (w *renderer) first(choices []choice) (v any, err error) {
 	return nil, err
 }
 
+// choice returns the value of one alternative after its functions. Missing values and null skip
+// the functions.
 func (w *renderer) choice(c choice) (any, error) {
 	v := w.value(c.operand)
 	for _, f := range c.functions {
@@ -196,6 +206,7 @@ func (w *renderer) choice(c choice) (any, error) {
 	return v, nil
 }
 
+// value returns the value of an operand; nil if a path selects nothing.
 func (w *renderer) value(o operand) any {
 	switch {
 	case o.path == nil:

@@ -34,6 +34,7 @@ func plain(v any, limit int) (string, error) {
 	return text, nil
 }
 
+// toString is the function string.
 func toString(_ *budget, v any, room int) (any, error) {
 	text, err := plain(v, room)
 	if err != nil {
@@ -42,6 +43,7 @@ func toString(_ *budget, v any, room int) (any, error) {
 	return text, nil
 }
 
+// toJSON is the function json. Its text is compact and has its members in order.
 func toJSON(_ *budget, v any, room int) (any, error) {
 	text := appendCompact(nil, v, room)
 	if len(text) > room {
@@ -50,6 +52,7 @@ func toJSON(_ *budget, v any, room int) (any, error) {
 	return string(text), nil
 }
 
+// toNumber is the function number. It keeps the spelling of the number.
 func toNumber(b *budget, v any, _ int) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -68,6 +71,7 @@ func toNumber(b *budget, v any, _ int) (any, error) {
 // joiner returns the function join with its argument.
 func joiner(separator string) function {
 	return func(b *budget, v any, room int) (any, error) {
+		// A value that is no array is joined like an array of one.
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}

@@ -15,6 +15,8 @@ type templateParser struct {
 	done    int // the text before this byte is in parts
 }
 
+// parse goes through the text once. It only tracks whether a JSON string is open; check finds
+// out whether the text is JSON.
 func (p *templateParser) parse() error {
 	hole := -1 // where the last hole of the open string begins
 	for p.pos < len(p.text) {
@@ -25,6 +27,7 @@ func (p *templateParser) parse() error {
 				return err
 			}
 			hole = start
+		// An escaped quote does not end the string.
 		case c == '\\':
 			p.pos = min(start+2, len(p.text))
 		case c == '"':
@@ -66,6 +69,7 @@ func (p *templateParser) hole() error {
 	p.literal(start)
 	p.pos += len("{{")
 	var choices []choice
+	// The alternatives are tried in this order when the template is rendered.
 	for len(choices) == 0 || p.take("??") {
 		c, err := p.choice()
 		if err != nil {
@@ -81,6 +85,7 @@ func (p *templateParser) hole() error {
 	return nil
 }
 
+// choice reads an alternative: a path or a literal, and its functions.
 func (p *templateParser) choice() (c choice, err error) {
 	if p.ahead() == '$' {
 		c.operand.path, err = p.reference()
@@ -105,6 +110,7 @@ func (p *templateParser) function() (function, error) {
 		return f, nil
 	case name == join:
 		return p.join(start)
+	// || is how other languages write a default.
 	case name == "" && p.ahead() == '|':
 		return nil, p.fail(start-1, "|| is not known here; a default is written after ??")
 	case name == "":
@@ -113,6 +119,7 @@ func (p *templateParser) function() (function, error) {
 	return nil, p.fail(start, "unknown function %s; there are string, number, json and join(', ')", shown(name))
 }
 
+// join reads the separator of the function join. start is the position of its name, for errors.
 func (p *templateParser) join(start int) (function, error) {
 	if !p.take("(") || p.ahead() != '"' && p.ahead() != '\'' {
 		return nil, p.fail(start, "join needs a separator: join(', ')")
@@ -141,6 +148,8 @@ func (p part) filler() string {
 
 // check refuses templates that are not JSON when their holes are filled.
 func (p *templateParser) check() error {
+	// A hole in a value is filled with null, and a hole in a string with _. If that is
+	// JSON, every result is.
 	var filled strings.Builder
 	for _, part := range p.parts {
 		filled.WriteString(part.filler())
@@ -163,6 +172,8 @@ func (p *templateParser) check() error {
 // notJSON converts an error of the JSON parser to a place in the template.
 func (p *templateParser) notJSON(why *json.SyntaxError) error {
 	const problem = "the template is not JSON: "
+	// The parser counted bytes of the filled text, and the author needs the place in the
+	// template.
 	place, hole := p.unfill(int(why.Offset) - 1)
 	switch {
 	case why.Error() == "unexpected end of JSON input":

@@ -18,6 +18,8 @@ func ParseText(text string) (*Template, error) {
 		if n < 0 {
 			break
 		}
+		// Everything between two holes is text. It is escaped below, so that it may contain
+		// quotes.
 		p.pos += n
 		if err := p.hole(); err != nil {
 			return nil, err
