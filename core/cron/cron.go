@@ -46,8 +46,8 @@ type Schedule struct {
 	zone *time.Location
 }
 
-// Next returns the first slot strictly after t, in the schedule's zone, or the zero time if there is none within
-// five years of t.
+// Next returns the first slot strictly after t, in the schedule's zone, or the zero time if
+// there is none within five years of t.
 func (s Schedule) Next(t time.Time) time.Time {
 	if s.spec == nil {
 		return time.Time{}
@@ -138,8 +138,9 @@ func spelledOut(schedule string) (string, error) {
 	return "", errors.New("a schedule with @ is one of @hourly, @daily, @weekly, @monthly, @yearly")
 }
 
-// sundays writes a column for days of the week without 7, which the parser does not know: a day as 0, a range that
-// ends with 7 as the list of its days. A column with an error keeps its error.
+// sundays writes a column for days of the week without 7, which the parser does not know: a day
+// as 0, a range that ends with 7 as the list of its days. A column with an error keeps its
+// error.
 func sundays(column string) string {
 	parts := strings.Split(column, ",")
 	for i, part := range parts {

@@ -44,6 +44,7 @@ func (s Schedule) merged(from, to time.Time) (n int) {
 // count counts the slots after a wall time and up to another one, and returns the last.
 func count(f *cron.SpecSchedule, from, to time.Time) (n int, last time.Time) {
 	for slot := f.Next(from); !slot.IsZero() && !slot.After(to); {
+		// Each day with slots is counted at once. The next search begins after the day.
 		end := endOfDay(slot)
 		upTo := end
 		if to.Before(end) {
@@ -80,6 +81,8 @@ func onDay(f *cron.SpecSchedule, t time.Time) int {
 func lastOfDay(f *cron.SpecSchedule, t time.Time) time.Time {
 	t = t.Truncate(time.Second)
 	n := onDay(f, t)
+	// The count does not change between the last slot and t, so the search finds where it
+	// changes.
 	back := sort.Search(24*60*60, func(back int) bool {
 		earlier := t.Add(-time.Duration(back+1) * time.Second)
 		return earlier.Day() != t.Day() || onDay(f, earlier) < n

@@ -130,6 +130,7 @@ func (k *tick) once(ctx context.Context) error {
 	return joined(failed)
 }
 
+// over reports whether the tick must end: its context is done, or its time is over.
 func (k *tick) over(ctx context.Context) bool {
 	until := k.until()
 	return ctx.Err() != nil || !until.IsZero() && !k.Clock().Before(until)
@@ -233,6 +234,7 @@ func (c *course) move(to time.Time) {
 	c.done, c.next, c.unsaved = to, c.Schedule.Next(to), true
 }
 
+// due reports whether the next slot has come and the source's backoff is over.
 func (c *course) due(now time.Time) bool {
 	return !c.next.IsZero() && !c.next.After(now) && c.trouble.over(now)
 }
@@ -369,6 +371,7 @@ const (
 	longestWait = 30 * time.Second
 )
 
+// fail doubles the wait, from 1 s up to 30 s.
 func (b *backoff) fail(now time.Time) {
 	b.wait = min(max(2*b.wait, firstWait), longestWait)
 	b.until = now.Add(b.wait)
@@ -383,4 +386,5 @@ func (b *backoff) left(now time.Time) time.Duration {
 	return 0
 }
 
+// over reports whether the next try may begin.
 func (b *backoff) over(now time.Time) bool { return b.left(now) == 0 }

@@ -10,13 +10,15 @@ import (
 	_ "time/tzdata" // about 450 KB: machines without zones, such as an empty image, have them too
 )
 
+// offset matches a fixed offset. The hours are checked later, so that 15 gets a message of its
+// own.
 var offset = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 
 // zoneRule describes a valid zone.
 const zoneRule = "must be UTC, a zone such as Europe/Berlin, or a fixed offset such as +09:00"
 
-// ParseZone reads "UTC", the name of a zone of the IANA database, or a fixed offset "+HH:MM" or "-HH:MM" of at most
-// 14 hours.
+// ParseZone reads "UTC", the name of a zone of the IANA database, or a fixed offset "+HH:MM" or
+// "-HH:MM" of at most 14 hours.
 func ParseZone(zone string) (*time.Location, error) {
 	switch {
 	case zone == "UTC":

@@ -21,6 +21,7 @@ func newGitLab(o Options) (Scheme, error) {
 	return s, nil
 }
 
+// A gitlab compares tokens. It keeps digests of the secrets for that.
 type gitlab struct {
 	secret  string // signs requests
 	digests [][sha256.Size]byte
@@ -43,6 +44,7 @@ func (s *gitlab) Verify(r Request, _ time.Time) error {
 	return nil
 }
 
+// Sign sends the first secret itself: the scheme has no signature.
 func (s *gitlab) Sign(Message, time.Time) (map[string]string, error) {
 	return map[string]string{gitlabToken: s.secret}, nil
 }

@@ -17,8 +17,10 @@ func newLinear(o Options) (Scheme, error) {
 	return &linear{bodyHMAC{headers: []string{"Linear-Signature"}, text: inHex, keys: newKeys(o.Secrets)}}, nil
 }
 
+// A linear verifies the body like other schemes, and then the time in it.
 type linear struct{ body bodyHMAC }
 
+// linearTime names the time in errors, as other schemes name their header.
 const linearTime = "webhookTimestamp of the body"
 
 // Verify reads the body only after it has verified the signature.
@@ -29,6 +31,7 @@ func (s *linear) Verify(r Request, now time.Time) error {
 	return checkLinearTime(r.Body, now)
 }
 
+// checkLinearTime is checkTime in milliseconds and with Linear's own window.
 func checkLinearTime(body []byte, now time.Time) error {
 	at, err := sentAt(body)
 	if err != nil {

@@ -23,6 +23,7 @@ const maxProofs = 16
 // keys are the secrets of a source as keys of an HMAC. The first one signs.
 type keys [][]byte
 
+// newKeys takes the bytes of each secret as they are, without decoding them.
 func newKeys(secrets []string) keys {
 	all := make(keys, len(secrets))
 	for i, s := range secrets {
@@ -48,6 +49,7 @@ func (k keys) prove(h func() hash.Hash, proofs [][]byte, parts ...[]byte) bool {
 // sign returns the MAC of the parts under the first key.
 func (k keys) sign(h func() hash.Hash, parts ...[]byte) []byte { return mac(h, k[0], parts...) }
 
+// mac returns the MAC of the joined parts, without joining them in memory.
 func mac(h func() hash.Hash, key []byte, parts ...[]byte) []byte {
 	m := hmac.New(h, key)
 	for _, p := range parts {
@@ -104,4 +106,5 @@ func checkTime(header string, t int64, now time.Time) error {
 	return nil
 }
 
+// unixText returns a time in Unix seconds, as the schemes sign it.
 func unixText(now time.Time) string { return strconv.FormatInt(now.Unix(), 10) }

@@ -18,8 +18,11 @@ const (
 // https://docs.slack.dev/authentication/verifying-requests-from-slack.
 func newSlack(o Options) (Scheme, error) { return &slack{newKeys(o.Secrets)}, nil }
 
+// A slack verifies and signs Slack's requests.
 type slack struct{ keys keys }
 
+// Verify checks the form of both headers, then the time, then the signature. The order does not
+// matter for safety; it gives the most useful error.
 func (s *slack) Verify(r Request, now time.Time) error {
 	value, err := single(r, slackProof)
 	if err != nil {
@@ -47,8 +50,10 @@ func (s *slack) Verify(r Request, now time.Time) error {
 	return nil
 }
 
+// slackHead returns the signed text before the body.
 func slackHead(at string) []byte { return []byte(slackVersion + ":" + at + ":") }
 
+// Sign signs a body with the time now.
 func (s *slack) Sign(m Message, now time.Time) (map[string]string, error) {
 	at := unixText(now)
 	proof := inHex.encode(s.keys.sign(sha256.New, slackHead(at), m.Body))

@@ -31,6 +31,8 @@ func newStandardWebhooks(o Options) (Scheme, error) {
 	return s, nil
 }
 
+// A standard has the secrets by their algorithm. Secrets of both algorithms may be mixed, so
+// that a source can change over from one to the other.
 type standard struct {
 	symmetric keys
 	public    []ed25519.PublicKey
@@ -70,6 +72,8 @@ func (s *standard) add(secret string, first bool) error {
 // signatures are the signatures of a header by version.
 type signatures struct{ v1, v1a [][]byte }
 
+// Verify reads all three headers, checks the time, and then compares the signatures. The signed
+// text contains the id and the time, so neither can be changed.
 func (s *standard) Verify(r Request, now time.Time) error {
 	h := familyOf(r)
 	signature, err := single(r, h.signature)
@@ -112,6 +116,7 @@ var (
 	svixFamily     = family{"Svix-Id", "Svix-Timestamp", "Svix-Signature"}
 )
 
+// isIn reports whether a request has at least one header of the family.
 func (f family) isIn(r Request) bool {
 	return len(r.Header(f.signature)) > 0 || len(r.Header(f.id)) > 0 || len(r.Header(f.timestamp)) > 0
 }
@@ -130,8 +135,11 @@ func familyOf(r Request) family {
 // two messages. The standard warns of it.
 func isMessageID(id string) bool { return id != "" && !strings.Contains(id, ".") }
 
+// standardHead returns the signed text before the body.
 func standardHead(id, at string) []byte { return []byte(id + "." + at + ".") }
 
+// readSignatures splits a header at its blanks. Versions that are not known are ignored, as the
+// standard asks; so are signatures that cannot be read.
 func readSignatures(header, value string) (signatures, error) {
 	var found signatures
 	for entry := range strings.SplitSeq(value, " ") {
@@ -156,6 +164,7 @@ func readSignatures(header, value string) (signatures, error) {
 	return found, nil
 }
 
+// prove reports whether one signature is right under one key of its algorithm.
 func (s *standard) prove(found signatures, head, body []byte) bool {
 	matched := s.symmetric.prove(sha256.New, found.v1, head, body)
 	if len(s.public) == 0 || len(found.v1a) == 0 {
@@ -173,6 +182,7 @@ func (s *standard) prove(found signatures, head, body []byte) bool {
 	return matched
 }
 
+// Sign signs with the first secret and writes the headers of the standard, not those of Svix.
 func (s *standard) Sign(m Message, now time.Time) (map[string]string, error) {
 	if !isMessageID(m.ID) {
 		return nil, errors.New("standard-webhooks signs an id, which must not be empty or have a full stop in it")

@@ -16,6 +16,7 @@ type timedList struct {
 	keys        keys
 }
 
+// Verify checks the form, the time, and then the signatures.
 func (s *timedList) Verify(r Request, now time.Time) error {
 	value, err := single(r, s.header)
 	if err != nil {
@@ -69,6 +70,7 @@ func (s *timedList) read(value string) (at string, proofs [][]byte, err error) {
 	return at, proofs, nil
 }
 
+// Sign writes one time and one signature.
 func (s *timedList) Sign(m Message, now time.Time) (map[string]string, error) {
 	at := unixText(now)
 	proof := inHex.encode(s.keys.sign(sha256.New, []byte(at+s.joint), m.Body))

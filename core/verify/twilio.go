@@ -43,6 +43,7 @@ func newTwilio(o Options) (Scheme, error) {
 	return &twilio{newKeys(o.Secrets)}, nil
 }
 
+// A twilio verifies and signs Twilio's requests.
 type twilio struct{ keys keys }
 
 func (s *twilio) Verify(r Request, _ time.Time) error {
@@ -105,6 +106,8 @@ func twilioFields(address *url.URL, contentType string, body []byte) ([]byte, er
 	return signed, nil
 }
 
+// checkBodySum checks a body that is not a form. A repeated sum is refused, since only one of
+// two can be the signed one.
 func checkBodySum(sums []string, body []byte) error {
 	want, ok := inHex.read(sums[0], sha256.Size)
 	if !ok || len(sums) > 1 {
@@ -136,6 +139,7 @@ func otherPort(address *url.URL, text string) string {
 	return scheme + "://" + host + rest[end:]
 }
 
+// Sign signs the address as it is given, in one spelling.
 func (s *twilio) Sign(m Message, _ time.Time) (map[string]string, error) {
 	address, err := url.Parse(m.URL)
 	if err != nil || address.Host == "" {

@@ -139,6 +139,7 @@ var aliases = map[string]string{
 	"standard_webhooks": "standard-webhooks",
 }
 
+// kindCalled returns the scheme with a name or an alias.
 func kindCalled(name string) (kind, bool) {
 	k, ok := schemes[cmp.Or(aliases[name], name)]
 	return k, ok
@@ -183,6 +184,7 @@ func New(name string, o Options) (Scheme, error) {
 	return k.newScheme(o)
 }
 
+// checkSecrets refuses empty secrets: with an empty key, anyone could make a valid signature.
 func checkSecrets(secrets []string) error {
 	if len(secrets) == 0 {
 		return errors.New("secret is missing")
@@ -201,10 +203,13 @@ func malformed(header, why string) error { return refuse(core.Invalid, header, w
 // mismatch refuses a proof that is absent or wrong.
 func mismatch(header, why string) error { return refuse(core.Unauthorized, header, why) }
 
+// tooMany refuses a header with more than maxProofs signatures.
 func tooMany(header string) error {
 	return malformed(header, fmt.Sprintf("holds more than %d signatures", maxProofs))
 }
 
+// refuse returns a refusal that says nothing to the sender but that the signature is invalid.
+// The cause is for the log.
 func refuse(k core.Kind, header, why string) error {
 	return &core.Refusal{Kind: k, Message: "Invalid signature", Cause: errors.New(header + " " + why)}
 }
