@@ -8,7 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A move is one transition while it is being computed.
+// A move is one transition while it is being computed. It is used by one goroutine and never
+// reused. All its writes are collected in its fields, and result returns them.
 type move struct {
 	d     *Definition
 	pen   Pen
@@ -47,6 +48,7 @@ type move struct {
 	recast     core.Definition  // the new definition of the run; zero if it does not change
 }
 
+// move makes an empty move for a run as it was read. Times are cut to milliseconds, the precision of stored times.
 func (d *Definition) move(p Pen, v View) *move {
 	now := p.Now.UTC().Truncate(time.Millisecond)
 	return &move{
@@ -63,6 +65,8 @@ func (d *Definition) move(p Pen, v View) *move {
 // The open steps are skipped, and the run fails unless the ends completed it.
 func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	m := d.move(p, v)
+	// Each end is applied to the effects of the ends before it, as if each were a transition of
+	// its own.
 	m.load(v, ends)
 	lost := map[int]string{}
 	var last *row
@@ -78,6 +82,7 @@ func (d *Definition) Advance(p Pen, v View, ends ...core.StepEnd) Move {
 	if last == nil {
 		return Move{Lost: lost, Missing: m.missing}
 	}
+	// The run has become full in this move. All that was computed is dropped.
 	if m.full != "" {
 		m = m.exhausted(v, ends, lost)
 	}
@@ -108,6 +113,7 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 			last = n.rowOf(e)
 		}
 	}
+	// The run may be pending, if its first transition is this one.
 	n.begin(last)
 	n.sweep("", core.StepCanceled, m.why)
 	if why := stepError(m.full) + m.why; n.failing() {
@@ -129,8 +135,11 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 // applyEnd applies the end of an attempt to the run. It returns false if the end changes
 // nothing.
 func (m *move) applyEnd(r *row, e core.StepEnd) bool {
+	// The step as it was when the worker took the job. Differences to the step as it is now
+	// show what happened since.
 	began := &e.Job.Situation.Step
 	switch {
+	// The definition lacks the step, or only its outline was read.
 	case r.step == nil || r.partial:
 		return false
 	case m.run.Status.Finished() || !r.Status.Open():
@@ -140,6 +149,7 @@ func (m *move) applyEnd(r *row, e core.StepEnd) bool {
 	case e.Kind == core.CalledBack:
 	case r.Epoch != began.Epoch:
 		return m.late(r, e)
+	// Another worker has stored an end of this attempt.
 	case r.Attempt != began.Attempt || (r.Status == core.StepWaiting) != (began.Status == core.StepWaiting):
 		return m.late(r, e)
 	case r.Carry != began.Carry && readCarry(r.Carry).Back != readCarry(began.Carry).Back:
@@ -167,12 +177,16 @@ func (m *move) begin(r *row) bool {
 // that. Steps beyond the limits of one move are left to their jobs.
 func (m *move) enterAll() {
 	for len(m.ahead) > 0 {
+		// Steps are entered in the order in which they were reached.
 		r := m.ahead[0]
 		m.ahead = m.ahead[1:]
 		switch {
+		// A sibling's failure may have ended the step after it was reached. Expired and full
+		// runs end, so none of their steps begins.
 		case !r.Status.Open() || m.expired || m.full != "":
 		case !r.step.kind.inner():
 			r.step.kind.enter(m, r)
+		// A loop of inline steps would otherwise make a transition of any size.
 		case m.entered >= m.d.enters || m.docs.read+m.written >= maxWork:
 			m.postpone(r)
 		default:
@@ -182,7 +196,7 @@ func (m *move) enterAll() {
 	}
 }
 
-// postpone leaves an inline step to its job.
+// postpone leaves an inline step to its job. The job enters it in a later move.
 func (m *move) postpone(r *row) {
 	if r.stored {
 		r.putBack()
@@ -191,7 +205,7 @@ func (m *move) postpone(r *row) {
 }
 
 // putBack notes that the job of a step goes back without an end, and that the step did not
-// cause it.
+// cause it. Otherwise the taken job would count towards maxTaken.
 func (r *row) putBack() {
 	c := readCarry(r.Carry)
 	c.Back++
@@ -204,6 +218,7 @@ func (m *move) close(last *row) {
 		return
 	}
 	why := fmt.Sprintf("timeout: the workflow's timeout of %d s is over", m.d.timeout/time.Second)
+	// on_failure needs the state of the step in the workflow's own list.
 	if m.topUnread(last) {
 		return
 	}
@@ -218,7 +233,9 @@ func (m *move) close(last *row) {
 	}
 }
 
-// passResult passes on from a step with its result. Result is nil if there is none.
+// passResult passes on from a step with its result. Result is nil if there is none. The new
+// state depends on result_path and output. A fault of these fails the attempt, although the
+// call itself succeeded.
 func (m *move) passResult(r *row, result []byte) {
 	if r.partial {
 		m.need(core.Wanted{IDs: []core.ID{r.ID}})
@@ -232,7 +249,8 @@ func (m *move) passResult(r *row, result []byte) {
 	m.succeed(r, r.step.next, state)
 }
 
-// outputOf returns the state after a step.
+// outputOf returns the state after a step. It places the result first and applies output to
+// that. The checks bound the size and depth of the state.
 func (s scope) outputOf(of *step, result []byte) ([]byte, error) {
 	text, err := s.placed(of.place, result)
 	if err == nil && of.output != nil {
@@ -244,6 +262,7 @@ func (s scope) outputOf(of *step, result []byte) ([]byte, error) {
 // placed returns the state with the result in it.
 func (s scope) placed(p placement, result []byte) ([]byte, error) {
 	switch {
+	// The state passes on unchanged.
 	case result == nil || p.drop:
 		return s.text()
 	case len(p.steps) == 0:
@@ -272,6 +291,7 @@ func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 		m.endList(r, state)
 		return
 	}
+	// The carry is a copy, so the ended step keeps its own.
 	n := c.visit(r.step, to)
 	next := m.create(to, core.Step{
 		ParentID: r.ParentID, Branch: r.Branch, Path: r.sibling(to.name, n), State: state, Carry: c.text(),
@@ -292,6 +312,8 @@ func (m *move) endList(r *row, output []byte) {
 		m.complete(output)
 		return
 	}
+	// The step is the last one of a branch or item. The parallel or map step above waits for
+	// it.
 	r.Last, r.Output = true, output
 	above := m.rows[r.ParentID]
 	if above == nil || !above.fanned() {
@@ -300,7 +322,9 @@ func (m *move) endList(r *row, output []byte) {
 	above.Fan.Ended++
 	above.Fan.Bytes += len(output)
 	above.changed = true
+	// The room that fan reserved in the history is free again.
 	m.begun = max(0, m.begun-1)
+	// Too large results end the step now, before further items make calls in vain.
 	if above.Fan.Ended < above.Fan.Total && above.Fan.Bytes <= maxState {
 		m.nextItem(above)
 		return
@@ -308,6 +332,7 @@ func (m *move) endList(r *row, output []byte) {
 	m.join(above)
 }
 
+// complete completes the run, unless its output makes it full.
 func (m *move) complete(output []byte) {
 	m.wrote("", m.run.Step, len(output))
 	if m.full == "" {
@@ -322,7 +347,8 @@ func (m *move) end(output []byte) {
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
-// fail ends the run as failed. The obituary reports the step of.
+// fail ends the run as failed. The obituary reports the step of. why is for people, and begins
+// with the path of the step if there is one.
 func (m *move) fail(why string, of *row) {
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunFailed, m.now, why
 	m.obituaryOf = of
@@ -332,11 +358,13 @@ func (m *move) fail(why string, of *row) {
 
 // sweep ends the open steps below a path, or all open steps if the path is empty.
 func (m *move) sweep(below string, as core.StepStatus, why string) {
+	// Steps of other branches may be open, and were not read.
 	if !m.sole {
 		m.need(core.Wanted{Open: true})
 	}
 	for _, r := range m.order {
 		if r.Status.Open() && strings.HasPrefix(r.Path, below) {
+			// A worker may be calling at this moment. A redrive waits for that call.
 			if r.Type == "http" && r.stored {
 				m.held = append(m.held, r.ID)
 			}

@@ -21,6 +21,7 @@ type callbackStep struct {
 	timeout time.Duration
 }
 
+// A step without callback_timeout waits for a year, the longest time that a run may wait.
 func newCallback(s *step, c config.Step) *callbackStep {
 	timeout := time.Duration(c.CallbackTimeout) * time.Second
 	if timeout == 0 {
@@ -40,7 +41,8 @@ func (k *callbackStep) task(job core.TakenJob, now time.Time) Task {
 	return Notify
 }
 
-// callbackOf returns the callback step of a job.
+// callbackOf returns the callback step of a job. It is false if the definition has no such
+// step: the job may be of an earlier definition's step.
 func (d *Definition) callbackOf(job core.TakenJob) (*callbackStep, bool) {
 	s := d.at(job.Situation.Step.Path)
 	if s == nil {
@@ -59,6 +61,7 @@ func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, 
 	if !ok {
 		return Request{}, errNoStep
 	}
+	// The step's input is a member of the notice, so a receiver can tell what it has to decide.
 	payload, err := scopeOf(job).input(k.call.of.input)
 	if err != nil {
 		return Request{}, err
@@ -74,6 +77,7 @@ func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, 
 	return k.call.request(job, body), nil
 }
 
+// A notice is the body of the call that sends a token. Receivers depend on its member names.
 type notice struct {
 	Token       string          `json:"token"`
 	CallbackURL string          `json:"callback_url"`
@@ -86,6 +90,7 @@ type notice struct {
 // Expiry returns when a token expires that is issued now for the callback step of a job.
 // All tokens that the step issues before one of them expires have the same expiry.
 func (d *Definition) Expiry(job core.TakenJob, now time.Time) time.Time {
+	// An earlier attempt has fixed the expiry.
 	if t := readCarry(job.Situation.Step.Carry).expiry(); !t.IsZero() {
 		return t
 	}
@@ -96,11 +101,14 @@ func (d *Definition) Expiry(job core.TakenJob, now time.Time) time.Time {
 	return now.Add(k.timeout).UTC().Truncate(time.Millisecond)
 }
 
+// Armed comes before the notice is sent, so that a callback that arrives at once finds its
+// token.
 func (k *callbackStep) end(m *move, r *row, e core.StepEnd) bool {
 	c := readCarry(r.Carry)
 	switch e.Kind {
 	case core.Armed:
 		k.arm(m, r, e, c)
+	// The reply to the notice is only recorded. The callback ends the step.
 	case core.Replied:
 		m.called(r, e)
 		m.waits(r, c.expiry())
@@ -121,6 +129,7 @@ func (k *callbackStep) end(m *move, r *row, e core.StepEnd) bool {
 // nested deeper than 200 levels as [core.Invalid]. It refuses a body of more than 1 MiB as
 // [core.TooLarge].
 func CallbackResult(body []byte) ([]byte, error) {
+	// Some clients send a byte order mark, which JSON does not permit.
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -135,14 +144,16 @@ func CallbackResult(body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// arm stores a token that is about to be sent.
+// arm stores a token that is about to be sent. Only the hash of the token is stored.
 func (k *callbackStep) arm(m *move, r *row, e core.StepEnd, c carry) {
+	// A later attempt keeps the expiry of the first token.
 	if c.Expires == 0 {
 		c.Expires = e.Expires.UnixMilli()
 	}
 	r.Carry, r.Status, r.changed = c.text(), core.StepRunning, true
 	m.tokens = append(m.tokens, core.Token{Hash: e.Token, StepID: r.ID, ExpiresAt: c.expiry()})
 	m.record(core.EntryArmed, r.Path, details{Until: core.FormatTime(c.expiry())})
+	// Without a receiver there is no call to wait for.
 	if k.call.url == "" {
 		m.waits(r, c.expiry())
 	}
@@ -158,6 +169,7 @@ func (k *callbackStep) resume(m *move, r *row, e core.StepEnd) {
 	switch {
 	case err != nil:
 		m.attemptFailed(r, dataFailure(err))
+	// A callback without a body still has a result.
 	case result == nil:
 		m.passResult(r, []byte("{}"))
 	default:
@@ -165,7 +177,8 @@ func (k *callbackStep) resume(m *move, r *row, e core.StepEnd) {
 	}
 }
 
-// elapse handles the due time of the step's job. It returns false if the job is put back.
+// elapse handles the due time of the step's job. It returns false if the job is put back. The
+// due time may be the expiry, the deadline of the run, or a lease that ended in a crash.
 func (k *callbackStep) elapse(m *move, r *row, e core.StepEnd, c carry) bool {
 	switch expiry := c.expiry(); {
 	case passed(expiry, m.now):

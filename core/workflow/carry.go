@@ -9,7 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A carry is data that passes from step to step beside the state, and down into branches.
+// A carry is data that passes from step to step beside the state, and down into branches. It is
+// stored as JSON with its step, and processes of other versions read it. So a JSON name never
+// changes, and a new field must be optional.
 type carry struct {
 	// Visits counts how many times the run has reached each looped step, in this instance
 	// of its list. It includes the step at which the run is. It includes the first step of
@@ -29,7 +31,7 @@ type carry struct {
 	Aside    string         `json:"aside,omitempty"`   // path of the step because of which the run fails; set for the steps from on_failure on
 }
 
-// A caughtFailure is a failure that was caught.
+// A caughtFailure is a failure that was caught. Later steps see it as $$.error.
 type caughtFailure struct {
 	Class   core.ErrorClass `json:"class"`
 	Message string          `json:"message"`
@@ -37,7 +39,8 @@ type caughtFailure struct {
 	Step    string          `json:"step"`
 }
 
-// readCarry reads a text of carry.text.
+// readCarry reads a text of carry.text. A text that is no carry gives the zero carry: only this
+// package writes carries.
 func readCarry(text string) (c carry) {
 	if text != "" {
 		_ = json.Unmarshal([]byte(text), &c)
@@ -45,7 +48,9 @@ func readCarry(text string) (c carry) {
 	return c
 }
 
-// text returns the carry in its stored form. It is empty if the carry is zero.
+// text returns the carry in its stored form. It is empty if the carry is zero. Most steps have
+// an empty carry, which takes no space in the store. Call needs no test: it is only set with
+// Held.
 func (c carry) text() string {
 	if len(c.Visits) == 0 && c.Error == nil && c.Index == nil && c.Expires == 0 && c.Turn == 0 && c.Back == 0 &&
 		c.Visit == 0 && c.Held == 0 && !c.CallOver && c.Caught == "" && c.Aside == "" {
@@ -60,6 +65,7 @@ func (c carry) text() string {
 
 // visit counts the visit of the step to after the step from, and returns its number.
 func (c *carry) visit(from, to *step) int {
+	// These belong to the step that has ended.
 	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.CallOver = 0, 0, 0, 0, 0, "", false
 	if !to.looped {
 		return 1
@@ -75,7 +81,8 @@ func (c *carry) visit(from, to *step) int {
 	return c.Visits[to.name]
 }
 
-// within returns the carry that passes into a branch.
+// within returns the carry that passes into a branch. Branches count their visits from the
+// beginning, since their lists are their own.
 func (c carry) within() carry { return carry{Error: c.Error, Index: c.Index} }
 
 // expiry returns when the tokens of a callback step expire; zero if it has none.
@@ -94,4 +101,5 @@ func (c carry) began(came time.Time) time.Time {
 	return time.UnixMilli(c.Turn).UTC()
 }
 
+// number returns n as a number of a JSON tree.
 func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }

@@ -17,14 +17,18 @@ type choiceStep struct {
 	fallback *step // nil if there is none
 }
 
+// A way is one entry of choices: a condition, and the step to go to if it holds.
 type way struct {
 	when *expr.Filter
 	to   *step
 }
 
+// newChoice compiles the ways in their order, and the default. The targets are steps of the
+// same list.
 func newChoice(l *list, s *step, c config.Step) (kind, error) {
 	k := &choiceStep{of: s}
 	for i, choice := range c.Choices {
+		// config refuses such a workflow. A nil filter would panic in the worker.
 		if choice.When.Value == nil {
 			return nil, fmt.Errorf("choice %d: there is no condition", i+1)
 		}
@@ -46,6 +50,7 @@ func (k *choiceStep) typ() string { return "choice" }
 
 func (k *choiceStep) inside(string) *list { return nil }
 
+// exits returns the targets of all ways. Only the default may be missing.
 func (k *choiceStep) exits() []*step {
 	var all []*step
 	for _, w := range k.ways {
@@ -57,6 +62,7 @@ func (k *choiceStep) exits() []*step {
 	return all
 }
 
+// It needs no call, so its attempt begins and ends in the same move.
 func (k *choiceStep) enter(m *move, r *row) {
 	r.Attempt++
 	s := m.scope(r, r.Attempt)
@@ -68,6 +74,8 @@ func (k *choiceStep) enter(m *move, r *row) {
 	m.pass(r, to)
 }
 
+// choose returns the target of the first way whose condition holds. If none does and there is
+// no default, it returns a failure of class no_choice, which catch and on_failure can handle.
 func (k *choiceStep) choose(s scope) (*step, *failure) {
 	seen, err := s.inputDocument(k.of.input)
 	if err != nil {
@@ -75,6 +83,8 @@ func (k *choiceStep) choose(s scope) (*step, *failure) {
 	}
 	c := s.context()
 	for i, w := range k.ways {
+		// An error is a filter that ran out of steps, or a state that is too deep to be read.
+		// Later choices must not be taken instead.
 		holds, err := w.when.Match(seen, c)
 		if err != nil {
 			return nil, dataFailure(fmt.Errorf("choices[%d].when: %w", i, err))
@@ -116,12 +126,15 @@ func (outside) inner() bool { return false }
 
 func (outside) enter(m *move, r *row) { m.schedule(r, m.now) }
 
+// A choice step has a job only if the run begins with it, or if a move reached a limit before
+// it.
 func (k *choiceStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
 // enterByJob enters a step whose job was taken. If all its branches have ended, it joins
 // them.
 func (m *move) enterByJob(r *row, e core.StepEnd) bool {
 	switch {
+	// The branches are still running: their ends decide, and not this job.
 	case e.Kind != core.Elapsed || r.fanned() && !r.allEnded():
 		return false
 	case m.expired || m.failTakenTooOften(r, e):

@@ -37,6 +37,7 @@ type step struct {
 	place  placement
 }
 
+// A catch is one entry of a step's catch: the first entry with a matching class decides.
 type catch struct {
 	classes []string
 	to      *step
@@ -68,7 +69,8 @@ type kind interface {
 	exits() []*step
 }
 
-// leaf has the methods of steps without branches and without choices.
+// leaf has the methods of steps without branches and without choices. Kinds embed it, so that
+// only steps with branches or choices have these methods.
 type leaf struct{}
 
 func (leaf) inside(string) *list { return nil }
@@ -78,6 +80,7 @@ func (leaf) exits() []*step      { return nil }
 // These functions have parsed its expressions, and have checked it for every error that
 // Compile can return. An error names the step.
 func Compile(w config.Workflow) (*Definition, error) {
+	// The compiled steps point to each other, so a run needs no look-up by name.
 	top, err := compileList("", w.Steps)
 	if err != nil {
 		return nil, fmt.Errorf("workflow %q: %w", w.Name, err)
@@ -95,6 +98,8 @@ func Compile(w config.Workflow) (*Definition, error) {
 	return d, nil
 }
 
+// compileList compiles a list of steps. It makes all steps first, since a goto may name a later
+// step.
 func compileList(name string, steps []config.Step) (*list, error) {
 	l := &list{name: name, named: map[string]*step{}}
 	for _, c := range steps {
@@ -110,6 +115,7 @@ func compileList(name string, steps []config.Step) (*list, error) {
 			return nil, fmt.Errorf("step %q: %w", c.Name, err)
 		}
 	}
+	// Loops are known only when every step has its successors.
 	for _, s := range l.steps {
 		s.looped = s.returns()
 	}
@@ -119,10 +125,12 @@ func compileList(name string, steps []config.Step) (*list, error) {
 // compile fills in the i-th step of the list.
 func (l *list) compile(i int, c config.Step) (err error) {
 	s := l.steps[i]
+	// Steps that this package makes have no retry policy.
 	s.attempts = max(c.Retry.Max, 1)
 	s.backoff = core.Retry{Max: s.attempts, Interval: c.Retry.Interval.Duration, Fixed: c.Retry.Backoff == "fixed"}
 	s.retried = c.Retry.Errors
 	s.proceeds = c.OnFailure == "continue"
+	// By default the steps run in the order of the list.
 	if i+1 < len(l.steps) && !c.End {
 		s.next = l.steps[i+1]
 	}
@@ -144,6 +152,8 @@ func (l *list) compile(i int, c config.Step) (err error) {
 	return err
 }
 
+// kind returns the behaviour of the step's type. An empty type is http, for steps that are made
+// in this package.
 func (l *list) kind(s *step, c config.Step) (kind, error) {
 	switch c.Type {
 	case "http", "":
@@ -164,6 +174,8 @@ func (l *list) kind(s *step, c config.Step) (kind, error) {
 	return nil, fmt.Errorf("there is no type %q", c.Type)
 }
 
+// find returns the step of the list with this name. A jump never leaves its list, so names of
+// other lists are not found.
 func (l *list) find(name string) (*step, error) {
 	if s := l.named[name]; s != nil {
 		return s, nil
@@ -171,7 +183,8 @@ func (l *list) find(name string) (*step, error) {
 	return nil, fmt.Errorf("there is no step %q in its list", name)
 }
 
-// single returns a list of one call, without a name of its own.
+// single returns a list of one call, without a name of its own. It is how a branch with a url
+// becomes a list, so that all branches are alike.
 func single(name string, c config.Step) (*list, error) {
 	c.Name = name
 	l, err := compileList(name, []config.Step{c})
@@ -193,7 +206,8 @@ func (s *step) follows() []*step {
 	return all
 }
 
-// returns reports whether a run can reach the step again from the step itself.
+// returns reports whether a run can reach the step again from the step itself. Only such steps
+// have numbered visits in their paths. So the paths of most workflows have no numbers.
 func (s *step) returns() bool {
 	seen := map[*step]bool{}
 	for ahead := s.follows(); len(ahead) > 0; {

@@ -37,7 +37,9 @@ func (d *Definition) First() string { return d.top.steps[0].name }
 // Timeout returns the time from a run's start to its deadline; zero if it has no deadline.
 func (d *Definition) Timeout() time.Duration { return d.timeout }
 
-// at returns the step whose visit has this path; nil if the definition has no such step.
+// at returns the step whose visit has this path; nil if the definition has no such step. A path
+// is a step's visit, followed by pairs of a branch or item and a visit in it. A bare branch has
+// no visit in the path. The number of a visit does not matter here.
 func (d *Definition) at(path string) *step {
 	l := d.top
 	for {

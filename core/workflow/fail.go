@@ -17,6 +17,7 @@ type failStep struct {
 	message *expr.Template // nil: the message of the last failure that was caught
 }
 
+// Nothing comes after the step, also if the file has a step there.
 func newFail(s *step, c config.Step) kind {
 	s.next = nil
 	return &failStep{of: s, code: c.Error, message: c.Message.Value}
@@ -27,6 +28,7 @@ func (k *failStep) typ() string { return "fail" }
 func (k *failStep) inside(string) *list { return nil }
 func (k *failStep) exits() []*step      { return nil }
 
+// The failure is final: trying it again would fail again.
 func (k *failStep) enter(m *move, r *row) {
 	r.Attempt++
 	text, err := k.text(m.scope(r, r.Attempt))
@@ -39,7 +41,8 @@ func (k *failStep) enter(m *move, r *row) {
 
 func (k *failStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
-// silent reports whether the step has neither a code nor a message of its own.
+// silent reports whether the step has neither a code nor a message of its own. Such a step only
+// ends the run, and its error says nothing new.
 func (k *failStep) silent() bool { return k.code == "" && k.message == nil }
 
 // maxMessage is the maximum length of a message, in characters.
@@ -60,7 +63,9 @@ func (k *failStep) text(s scope) (string, error) {
 	return text, nil
 }
 
+// It is at most maxMessage characters long. A longer text is cut and ends with an ellipsis.
 func (k *failStep) messageText(s scope) (message string, err error) {
+	// Without a message of its own, the step repeats the failure that led to it.
 	if k.message == nil {
 		if e := readCarry(s.row.Carry).Error; e != nil {
 			message = stepError(e.Step) + e.Message
@@ -75,6 +80,7 @@ func (k *failStep) messageText(s scope) (message string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// The template renders a JSON string.
 	if err := json.Unmarshal(text, &message); err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 func (d *Definition) Graph() string {
 	g := &graph{ids: map[*step]string{}}
 	g.b.WriteString("flowchart TD\n")
+	// Mermaid places nodes in the order in which they appear.
 	g.line(`begin((" "))`)
 	g.list(d.top)
 	g.line("begin --> %s", g.ids[d.top.steps[0]])
@@ -26,6 +27,7 @@ func (d *Definition) Graph() string {
 	return g.b.String()
 }
 
+// A graph is one drawing under way.
 type graph struct {
 	b     strings.Builder
 	depth int
@@ -35,11 +37,13 @@ type graph struct {
 	ends  bool // some step is the last one
 }
 
+// line writes a line at the present depth.
 func (g *graph) line(format string, args ...any) {
 	g.b.WriteString(strings.Repeat("    ", g.depth+1))
 	fmt.Fprintf(&g.b, format+"\n", args...)
 }
 
+// box writes a subgraph around the lines that draw writes.
 func (g *graph) box(id, title string, draw func()) {
 	g.line(`subgraph %s["%s"]`, id, label(title))
 	g.depth++
@@ -61,9 +65,11 @@ func (g *graph) list(l *list) {
 	}
 }
 
+// node draws one step in the shape of its type.
 func (g *graph) node(s *step) {
 	id := g.ids[s]
 	switch k := s.kind.(type) {
+	// A bare branch is one node. Other branches are boxes with their names.
 	case *parallelStep:
 		g.box(id, s.name+": all of", func() {
 			for _, l := range k.branches {
@@ -75,6 +81,7 @@ func (g *graph) node(s *step) {
 				g.box(fmt.Sprintf("b%d", g.boxes), l.name, func() { g.list(l) })
 			}
 		})
+	// All items share one drawing.
 	case *mapStep:
 		g.box(id, s.name+": each of "+k.items.String(), func() { g.list(k.each) })
 	case *choiceStep:
@@ -102,6 +109,7 @@ func (k *waitStep) shown() string {
 // branch.
 func (g *graph) ways(s *step) {
 	from := g.ids[s]
+	// The conditions label the ways. Other steps have at most one way without a label.
 	if k, ok := s.kind.(*choiceStep); ok {
 		for _, w := range k.ways {
 			g.line(`%s -->|"%s"| %s`, from, label(w.when.String()), g.ids[w.to])
@@ -117,11 +125,14 @@ func (g *graph) ways(s *step) {
 	for _, c := range s.catches {
 		g.line(`%s -.->|"%s"| %s`, from, label(strings.Join(c.classes, ", ")), g.ids[c.to])
 	}
+	// on_failure: continue leads to the same step as a success.
 	if to := g.after(s); s.proceeds && to != "" {
 		g.line(`%s -.->|"failed"| %s`, from, to)
 	}
 }
 
+// after returns the id of the step after s, or of the end of the workflow. It is empty at the
+// end of a branch.
 func (g *graph) after(s *step) string {
 	switch {
 	case s.next != nil:

@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A call is the configured request of a step.
+// A call is the configured request of a step. It is compiled once and used by every attempt.
+// Only the body and the key differ.
 type call struct {
 	of      *step
 	url     string
@@ -18,19 +19,22 @@ type call struct {
 	headers map[string]string
 }
 
+// Secrets are revealed here, once; from here on the headers are plain.
 func newCall(s *step, c config.Step) call {
 	headers := make(map[string]string, len(c.Headers))
 	for name, value := range c.Headers {
 		headers[name] = value.Reveal()
 	}
 	method := c.Method
+	// Calls that this package makes itself have no method.
 	if method == "" {
 		method = "POST"
 	}
 	return call{of: s, url: c.URL, method: method, headers: headers}
 }
 
-// request returns the call with a body.
+// request returns the call with a body. The key makes repeated calls of one visit the same call
+// for a receiver that checks it.
 func (c call) request(job core.TakenJob, body []byte) Request {
 	s := job.Situation
 	key := string(s.Run.ID) + "." + strconv.Itoa(visitOf(s.Step)) + "." + s.Step.Path
@@ -55,6 +59,7 @@ func (d *Definition) Request(job core.TakenJob) (Request, error) {
 		return Request{}, errNoStep
 	}
 	var body []byte
+	// A GET request has no body, so its input need not be computed.
 	if h.call.method != "GET" {
 		var err error
 		if body, err = scopeOf(job).input(s.input); err != nil {
@@ -64,6 +69,7 @@ func (d *Definition) Request(job core.TakenJob) (Request, error) {
 	return h.call.request(job, body), nil
 }
 
+// errNoStep is the error for a job whose step is of another type in the definition.
 var errNoStep = fmt.Errorf("the step makes no calls")
 
 // scopeOf returns the scope of a step's expressions in the attempt for which its job was taken.
@@ -76,6 +82,8 @@ func (h *httpStep) typ() string { return "http" }
 
 func (h *httpStep) task(core.TakenJob, time.Time) Task { return Call }
 
+// end handles the reply, the refusal, or the due time of the step's job. A due time without an
+// end of the call means that the worker crashed, or that the deadline came.
 func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
 	switch e.Kind {
 	case core.Replied:
@@ -90,7 +98,8 @@ func (h *httpStep) end(m *move, r *row, e core.StepEnd) bool {
 	return true
 }
 
-// answered handles the reply to a call. The reply becomes the result of the step.
+// answered handles the reply to a call. The reply becomes the result of the step. A reply that
+// cannot be a result fails the attempt.
 func (m *move) answered(r *row, e core.StepEnd) {
 	r.Attempt++
 	r.changed = true
@@ -106,6 +115,7 @@ func (m *move) answered(r *row, e core.StepEnd) {
 // resultOf returns a body as a result: JSON, or its text as a JSON string. It returns nil
 // if the body is blank.
 func resultOf(body []byte) ([]byte, error) {
+	// A reply such as 204 has no result, and the state passes on.
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
 	}
@@ -130,7 +140,7 @@ func (m *move) failTakenTooOften(r *row, e core.StepEnd) bool {
 	return true
 }
 
-// called keeps the record of a call.
+// called keeps the record of a call. An end without a call has no attempt to record.
 func (m *move) called(r *row, e core.StepEnd) {
 	if e.Attempt == (core.Attempt{}) {
 		return

@@ -25,9 +25,9 @@ func visitOf(s core.Step) int {
 	return s.Epoch
 }
 
-// rowOf returns the step of an end. If the run was redriven since the attempt began, it is
-// the copy of the step in the new epoch. It is nil if there is none, or if it was not read
-// yet.
+// rowOf returns the step of an end. If the run was redriven since the attempt began, it is the
+// copy of the step in the new epoch. It is nil if there is none, or if it was not read yet. The
+// path and the epoch of the key identify the visit to the step: both epochs made the same call.
 func (m *move) rowOf(e core.StepEnd) *row {
 	began := e.Job.Situation.Step
 	if began.Epoch == m.run.Epoch || began.ID == "" {
@@ -42,8 +42,8 @@ func (m *move) rowOf(e core.StepEnd) *row {
 	return nil
 }
 
-// aboveRead reports whether all steps above this step were read. If not, it asks for the
-// first one that was not.
+// aboveRead reports whether all steps above this step were read. If not, it asks for the first
+// one that was not. Only with them can the move tell whether the run went on without the step.
 func (m *move) aboveRead(r *row) bool {
 	for r.ParentID != "" {
 		above := m.rows[r.ParentID]
@@ -57,7 +57,8 @@ func (m *move) aboveRead(r *row) bool {
 }
 
 // late handles a call that was answered after its step had ended without it, or after its
-// attempt had been replaced. It returns false if the answer changes nothing.
+// attempt had been replaced. It returns false if the answer changes nothing. Only http steps
+// have late answers: the reply of a callback step carries no result.
 func (m *move) late(r *row, e core.StepEnd) bool {
 	if r.Type != "http" || r.Status == core.StepSucceeded || r.Output != nil {
 		return false
@@ -67,6 +68,7 @@ func (m *move) late(r *row, e core.StepEnd) bool {
 		return m.repliedLate(r, e)
 	case e.Kind != core.Refused:
 		return false
+	// The call began before a redrive. Only the redrive's waiting is affected.
 	case r.Epoch != e.Job.Situation.Step.Epoch:
 		return m.earlierCallRefused(r, e)
 	case r.Status.Open() || r.Status == core.StepFailed || r.Attempt != e.Job.Situation.Step.Attempt:
@@ -97,6 +99,7 @@ func (m *move) repliedLate(r *row, e core.StepEnd) bool {
 		m.succeed(r, r.step.next, state)
 		return true
 	}
+	// The step had ended. It becomes a success, but the run stays as it is.
 	m.endJob(r, core.Completed, "")
 	if r.Status == core.StepFailed && !r.stored { // its job may be dead
 		m.closed = append(m.closed, core.JobChange{ID: r.ID, Status: core.Completed, FinishedAt: m.now})
@@ -120,6 +123,8 @@ func (m *move) noteLateSuccessor(r *row, to *step, state []byte, c carry) {
 		next := m.create(to, core.Step{
 			ParentID: r.ParentID, Branch: r.Branch, Path: r.sibling(to.name, n), State: state, Carry: c.text(),
 		})
+		// No worker executes it now. A redrive from the failed step finds it like any canceled
+		// step.
 		next.Status, next.FinishedAt = core.StepCanceled, m.now
 	case above == nil:
 		r.Last = true
@@ -141,6 +146,7 @@ func (m *move) redrivable(r *row) bool {
 	if r.ParentID != "" && m.rows[r.ParentID] == nil {
 		return false
 	}
+	// A step above with an output has ended and gone on, with or without this step.
 	for x := m.rows[r.ParentID]; x != nil; x = m.rows[x.ParentID] {
 		if x.partial {
 			m.need(core.Wanted{IDs: []core.ID{x.ID}})
@@ -162,6 +168,7 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 	m.called(r, e)
 	r.Error, r.changed = f.text, true
 	c := readCarry(r.Carry)
+	// A redrive need not wait for the lease of the worker any more.
 	c.CallOver = true
 	r.Carry = c.text()
 	if !r.step.remedied(f.class) || r.step.tries(r.Attempt, f) || !m.redrivable(r) {
@@ -169,6 +176,7 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 		m.moved(r)
 		return
 	}
+	// The remedy is applied as if the failure had come in time.
 	to, way, problem := m.detour(r, f)
 	state := m.stateAfter(r, problem)
 	m.finish(r, core.StepFailed)
@@ -184,6 +192,7 @@ func (m *move) refusedLate(r *row, e core.StepEnd) {
 // step has ended again, the next redrive need not wait.
 func (m *move) earlierCallRefused(r *row, e core.StepEnd) bool {
 	c := readCarry(r.Carry)
+	// The step waits for another call, or no longer waits.
 	if c.Call != callOf(e.Job.Situation.Step) || !c.held().After(m.now) {
 		return false
 	}
@@ -197,10 +206,11 @@ func (m *move) earlierCallRefused(r *row, e core.StepEnd) bool {
 	return true
 }
 
-// callOf names a call among the calls for one visit to a step.
+// callOf names a call among the calls for one visit to a step. An attempt number alone is not
+// enough, since each epoch counts from the beginning.
 func callOf(s core.Step) string { return fmt.Sprintf("%d.%d", s.Epoch, s.Attempt) }
 
-// failureOf returns the failure of a call.
+// failureOf returns the failure of a call. An attempt without an error text shows its class.
 func failureOf(e core.StepEnd) *failure {
 	text := e.Attempt.Error
 	if text == "" {
@@ -209,7 +219,8 @@ func failureOf(e core.StepEnd) *failure {
 	return &failure{class: e.Class, text: text, status: e.Attempt.StatusCode, final: e.Final, pause: e.RetryAfter}
 }
 
-// lostReason returns why an end changes nothing, for the log.
+// lostReason returns why an end changes nothing, for the log. The reasons are ordered from the
+// most specific to the most general one.
 func (m *move) lostReason(r *row, e core.StepEnd) string {
 	began := e.Job.Situation.Step
 	switch {

@@ -15,9 +15,10 @@ import (
 // These steps are aside from the others: a redrive from the failed step leaves them out. A
 // failure among them does not start on_failure again: the run fails at once.
 
-// startOnFailure continues with the step of on_failure after the failure of a step. It returns false
-// if the run fails now: there is no such step, the run is executing it already, or the run
-// is full.
+// startOnFailure continues with the step of on_failure after the failure of a step. It returns
+// false if the run fails now: there is no such step, the run is executing it already, or the
+// run is full. It also gives those steps a new deadline, since the old one may be the cause of
+// the failure.
 func (m *move) startOnFailure(r *row, f *failure, why string) bool {
 	if !m.hasOnFailure() {
 		return false
@@ -30,6 +31,8 @@ func (m *move) startOnFailure(r *row, f *failure, why string) bool {
 	if m.expired { // the steps of on_failure have as long as the others had
 		m.expired, m.run.DeadlineAt = false, m.now.Add(m.d.timeout)
 	}
+	// The next step belongs to the workflow's own list, so it continues the counts of the step
+	// there, and not of a step in a branch.
 	c := readCarry(top.Carry)
 	c.Error, c.Caught, c.Aside = problem, "", r.Path
 	c.skip(m.d.shared)
@@ -54,8 +57,8 @@ func (m *move) topOf(r *row) *row {
 	return r
 }
 
-// topUnread asks for the step of the workflow's own list that contains r, if on_failure is
-// next and its state was not read.
+// topUnread asks for the step of the workflow's own list that contains r, if on_failure is next
+// and its state was not read. A true result means that the move must be computed again.
 func (m *move) topUnread(r *row) bool {
 	top := m.topOf(r)
 	if !m.hasOnFailure() || !top.partial {
@@ -68,12 +71,14 @@ func (m *move) topUnread(r *row) bool {
 // failAfterOnFailure ends a run that has executed on_failure. More is the error of those steps; it
 // is empty if they had none. The obituary reports the step that failed first.
 func (m *move) failAfterOnFailure(r *row, more string) {
+	// The step because of which the run fails was noted when on_failure began.
 	path := readCarry(m.topOf(r).Carry).Aside
 	origin := m.withPath(path)
 	if origin == nil && !slices.Contains(m.have.Paths, path) && !m.have.All {
 		m.need(core.Wanted{Paths: []string{path}})
 		return
 	}
+	// The step was not found; the obituary then reports the last step.
 	if origin == nil {
 		origin = r
 	}
@@ -84,6 +89,7 @@ func (m *move) failAfterOnFailure(r *row, more string) {
 	m.fail(why, origin)
 }
 
+// withPath returns the known step with a path; nil if none was read.
 func (m *move) withPath(path string) *row {
 	for _, r := range m.order {
 		if r.Path == path {
@@ -94,7 +100,8 @@ func (m *move) withPath(path string) *row {
 }
 
 // markShared finds the steps that a run may reach both before a failure and after it. The
-// second visit of such a step needs a path of its own.
+// second visit of such a step needs a path of its own. Marking them as looped gives that visit
+// a number.
 func (d *Definition) markShared() {
 	usual, aside := reached(d.top.steps[0]), reached(d.onFailure)
 	for _, s := range d.top.steps {
@@ -119,7 +126,8 @@ func (c *carry) skip(names []string) {
 	}
 }
 
-// reached returns a step and all steps that may come after it.
+// reached returns a step and all steps that may come after it. Branches are not entered: only
+// steps of the workflow's own list can be reached from it.
 func reached(from *step) map[*step]bool {
 	seen := map[*step]bool{from: true}
 	for ahead := []*step{from}; len(ahead) > 0; ahead = ahead[1:] {

@@ -19,6 +19,7 @@ type parallelStep struct {
 	branches []*list
 }
 
+// newParallel compiles the branches in their order.
 func newParallel(s *step, c config.Step) (kind, error) {
 	k := &parallelStep{of: s}
 	for _, b := range c.Branches {
@@ -34,6 +35,7 @@ func newParallel(s *step, c config.Step) (kind, error) {
 	return k, nil
 }
 
+// A branch with a url is compiled as a list of one http step.
 func compileBranch(b config.Branch) (*list, error) {
 	if len(b.Steps) > 0 {
 		return compileList(b.Name, b.Steps)
@@ -44,6 +46,7 @@ func compileBranch(b config.Branch) (*list, error) {
 func (k *parallelStep) typ() string    { return "parallel" }
 func (k *parallelStep) exits() []*step { return nil }
 
+// inside returns the branch with this name. Names are unique within a step.
 func (k *parallelStep) inside(label string) *list {
 	for _, l := range k.branches {
 		if l.name == label {
@@ -55,12 +58,15 @@ func (k *parallelStep) inside(label string) *list {
 
 func (k *parallelStep) end(m *move, r *row, e core.StepEnd) bool { return m.enterByJob(r, e) }
 
+// The first time it begins the branches. It is entered again when all of them have ended, and
+// joins them.
 func (k *parallelStep) enter(m *move, r *row) {
 	if r.fanned() {
 		m.join(r)
 		return
 	}
 	r.Attempt++
+	// All branches get the same text, so the store keeps it once.
 	input, err := m.scope(r, r.Attempt).input(k.of.input)
 	if err != nil {
 		m.attemptFailed(r, dataFailure(err))
@@ -81,6 +87,7 @@ func (k *parallelStep) enter(m *move, r *row) {
 // fan begins the branches of a step. A run fails now if its history has no room for the
 // ends of all branches.
 func (m *move) fan(r *row, f core.Fan) bool {
+	// Each branch writes at least one entry when it ends.
 	m.begun += f.Total
 	if m.run.Seq+m.begun >= m.d.entries*m.run.Epoch {
 		m.setFull(r.Path, errHistoryFull)
@@ -92,10 +99,11 @@ func (m *move) fan(r *row, f core.Fan) bool {
 	return true
 }
 
-// join ends a step after all its branches have ended. It also ends a step whose ended
-// branches have too many bytes for a result. Then it reads no outputs, and cancels the
-// other branches.
+// join ends a step after all its branches have ended. It also ends a step whose ended branches
+// have too many bytes for a result. Then it reads no outputs, and cancels the other branches.
+// The outputs were not read with the situation, because a map step may have a thousand of them.
 func (m *move) join(r *row) {
+	// The sizes are known from the step's own row.
 	if r.Fan.Bytes > maxState {
 		err := fmt.Errorf("the results of %d branches have %d bytes; at most %d are kept", r.Fan.Ended, r.Fan.Bytes, maxState)
 		m.attemptFailed(r, dataFailure(err))
@@ -110,6 +118,7 @@ func (m *move) join(r *row) {
 		wanted.Leaves = []core.ID{r.ID}
 	}
 	m.need(wanted)
+	// Both are asked for in one reading.
 	if r.partial || len(leaves) < r.Fan.Total {
 		return
 	}
@@ -125,7 +134,8 @@ func (m *move) join(r *row) {
 // A joiner makes one result from the results of branches.
 type joiner interface{ joined(leaves []*row) []byte }
 
-// leaves returns the known steps that ended a branch of a step.
+// leaves returns the known steps that ended a branch of a step. Their outputs are the results
+// of the branches.
 func (m *move) leaves(r *row) (all []*row) {
 	for _, x := range m.order {
 		if x.ParentID == r.ID && x.Last && !x.partial {

@@ -19,12 +19,14 @@ func (d *Definition) Check(payload *expr.Document) []string {
 		return nil
 	}
 	object, ok := payload.Value().(map[string]any)
+	// One line says it all: every param would be missing.
 	if !ok && needsAny(d.params) {
 		return []string{"$: must be an object, not " + withArticle(typeName(payload.Value()))}
 	}
 	var lines []string
 	for _, p := range d.params {
 		line := violation(p, object)
+		// The answer to the sender stays short for a definition with many params.
 		if line != "" && len(lines) < maxViolations {
 			lines = append(lines, line)
 		}
@@ -32,6 +34,7 @@ func (d *Definition) Check(payload *expr.Document) []string {
 	return lines
 }
 
+// needsAny reports whether a param is required. If none is, a payload that is no object fits.
 func needsAny(params []config.Param) bool {
 	for _, p := range params {
 		if p.Required {
@@ -44,6 +47,7 @@ func needsAny(params []config.Param) bool {
 // violation says how one param is wrong; it is empty if the param fits.
 func violation(p config.Param, object map[string]any) string {
 	want := p.Type
+	// A workflow that was made by hand may lack the type.
 	if want == "" {
 		want = "string"
 	}
@@ -51,6 +55,7 @@ func violation(p config.Param, object map[string]any) string {
 	switch {
 	case !ok && p.Required:
 		return fmt.Sprintf("%s: is missing; it must be %s", param(p.Name), withArticle(want))
+	// It is absent, or null.
 	case v == nil && !p.Required:
 		return ""
 	case typeName(v) != want:
@@ -59,6 +64,7 @@ func violation(p config.Param, object map[string]any) string {
 	return ""
 }
 
+// plainName matches the names that may stand after a dot in a JSONPath without brackets.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // param returns the JSONPath of a param.
@@ -86,6 +92,7 @@ func typeName(v any) string {
 	return "null"
 }
 
+// withArticle returns the name of a type for a message. null has no article.
 func withArticle(typ string) string {
 	switch typ {
 	case "object", "array":

@@ -20,6 +20,7 @@ func placementOf(p config.Parsed[*expr.Path]) placement {
 	switch {
 	case p.Text == "null":
 		return placement{drop: true}
+	// No result_path: the result replaces the state.
 	case p.Value == nil:
 		return placement{}
 	}
@@ -32,6 +33,7 @@ func put(tree any, steps []any, value any) (any, error) {
 	return putAt("$", tree, steps, value)
 }
 
+// path is the place so far, for errors. Only the objects and arrays on the way are copied.
 func putAt(path string, tree any, steps []any, value any) (any, error) {
 	if len(steps) == 0 {
 		return value, nil
@@ -39,6 +41,7 @@ func putAt(path string, tree any, steps []any, value any) (any, error) {
 	if i, ok := steps[0].(int); ok {
 		return putElement(path, tree, i, steps[1:], value)
 	}
+	// Missing objects are made. A value of another type is not replaced: that would lose data.
 	name := steps[0].(string)
 	object, ok := tree.(map[string]any)
 	if !ok && tree != nil {
@@ -48,6 +51,7 @@ func putAt(path string, tree any, steps []any, value any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Other steps may still read the old tree.
 	object = maps.Clone(object)
 	if object == nil {
 		object = map[string]any{}
@@ -66,6 +70,7 @@ func putElement(path string, tree any, i int, steps []any, value any) (any, erro
 		return nil, fmt.Errorf("%s has %d elements, so the result cannot be put at index %d", path, len(array), i)
 	}
 	array = slices.Clone(array)
+	// An index right behind the last element appends.
 	if i == len(array) {
 		array = append(array, nil)
 	}

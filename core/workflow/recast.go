@@ -9,8 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// fits checks that the definition has a step of the past. The first step that it lacks
-// becomes the misfit. A run that keeps its definition always fits.
+// fits checks that the definition has a step of the past. The first step that it lacks becomes
+// the misfit. A run that keeps its definition always fits. The path alone decides, so a step
+// that was moved to another list does not fit.
 func (p *formerEpoch) fits(s core.Step) bool {
 	of := p.m.d.at(s.Path)
 	switch {
@@ -35,6 +36,7 @@ func (p *formerEpoch) fitBranches(s core.Step) {
 	}
 }
 
+// Later misfits are dropped: one is enough for the refusal.
 func (p *formerEpoch) misfits(format string, args ...any) {
 	if p.misfit == "" && p.m.recast.Hash != "" {
 		p.misfit = fmt.Sprintf(format, args...)
@@ -50,8 +52,10 @@ func (p *formerEpoch) counted(s core.Step) carry {
 		return c
 	}
 	c.Visits = maps.Clone(c.Visits)
+	// The visits are counted from the paths that the steps have, within the same branch.
 	for _, x := range p.within[s.ParentID] {
 		of := p.m.d.at(x.Path)
+		// Only steps of the same branch count, and only looped steps have numbers.
 		if x.Branch != s.Branch || of == nil || !of.looped {
 			continue
 		}
@@ -63,7 +67,7 @@ func (p *formerEpoch) counted(s core.Step) carry {
 	return c
 }
 
-// visitIn returns the number of the visit in a path.
+// visitIn returns the number of the visit in a path. It is 1 for a path without a number.
 func visitIn(path string) int {
 	_, n, again := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], "#")
 	if !again {

@@ -7,7 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// details are the data of an entry beside its type.
+// details are the data of an entry beside its type. They are stored as JSON in the history and
+// shown to users, so a name here never changes.
 type details struct {
 	Attempt  int    `json:"attempt,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -20,7 +21,7 @@ type details struct {
 	Late       bool   `json:"late,omitempty"`       // the answer came after the step had ended
 }
 
-// record adds an entry. It leaves the last free place to the entry for the end of the run.
+// record adds an entry. It leaves the last free place to the entry for the end of the run. A run without room for another entry is full, and Advance replaces the move: see exhausted.
 func (m *move) record(t core.EntryType, path string, d details) {
 	if !m.run.Status.Finished() && m.run.Seq+1 >= m.d.entries*m.run.Epoch {
 		m.setFull(path, errHistoryFull)
@@ -39,7 +40,8 @@ func (m *move) record(t core.EntryType, path string, d details) {
 	m.entries = append(m.entries, e)
 }
 
-// state adds a fact, to be stated once the transition is stored.
+// state adds a fact, to be stated once the transition is stored. Facts become logs, metrics and
+// traces. A move that is not stored must not appear there.
 func (m *move) state(f core.Fact) { m.facts = append(m.facts, f) }
 
 // moved adds the fact that the status of a step has changed.
@@ -47,12 +49,14 @@ func (m *move) moved(r *row) {
 	m.state(core.StepMoved{Run: m.run, Event: m.event, Step: r.Step, Attempt: r.call})
 }
 
-// need asks for steps that were not read yet.
+// need asks for steps that were not read yet. The move goes on after it, so that one reading
+// asks for as much as possible. Its other results are discarded.
 func (m *move) need(w core.Wanted) {
 	m.missing = m.missing.And(without(w, m.have))
 }
 
-// without returns the part of w that had does not include.
+// without returns the part of w that had does not include. This keeps a caller from asking for
+// a missing step for ever.
 func without(w, had core.Wanted) core.Wanted {
 	if had.All {
 		return core.Wanted{}
@@ -63,12 +67,15 @@ func without(w, had core.Wanted) core.Wanted {
 	}
 }
 
+// absent returns the wanted elements that were not had. The lists have few elements, so it
+// compares all pairs.
 func absent[T comparable](wanted, had []T) []T {
 	return slices.DeleteFunc(slices.Clone(wanted), func(t T) bool { return slices.Contains(had, t) })
 }
 
 // result returns the move with all its writes. The rows have their final values.
 func (m *move) result(lost map[int]string) Move {
+	// Nothing is returned beside Missing: the caller would store a part.
 	if !m.missing.Nothing() {
 		return Move{Missing: m.missing}
 	}
@@ -78,6 +85,7 @@ func (m *move) result(lost map[int]string) Move {
 		Apart: m.d.separateTexts, Kept: m.kept, Definition: m.recast,
 	}
 	for _, r := range m.order {
+		// A row is written once: as a new step, or as a change.
 		switch {
 		case r.fresh:
 			t.New = append(t.New, r.Step)
@@ -91,6 +99,7 @@ func (m *move) result(lost map[int]string) Move {
 			t.JobsEnd = append(t.JobsEnd, *r.end)
 		}
 	}
+	// A token that was stored and disarmed in the same move is never written.
 	t.Tokens = slices.DeleteFunc(m.tokens, func(t core.Token) bool { return slices.Contains(m.disarmed, t.StepID) })
 	if m.obituaryOf != nil && m.pen.Obituary != nil {
 		t.GivesRise = m.pen.Obituary(m.run, m.obituaryOf.Step, m.event)
@@ -98,7 +107,8 @@ func (m *move) result(lost map[int]string) Move {
 	return Move{Transition: t, Lost: lost, Moved: true}
 }
 
-// change returns the update of an existing row.
+// change returns the update of an existing row. Passes says that the output equals the state,
+// so that the store need not write it again.
 func (r *row) change() core.StepChange {
 	return core.StepChange{
 		ID: r.ID, Status: r.Status, Attempt: r.Attempt, Output: r.Output, Passes: r.Output != nil && bytes.Equal(r.Output, r.State),

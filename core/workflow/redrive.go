@@ -29,15 +29,18 @@ func (d *Definition) Recast(p Pen, v View, fromFailed bool, as core.Definition) 
 	return d.redrive(p, v, fromFailed, as)
 }
 
+// redrive is Redrive for a zero as, and Recast otherwise.
 func (d *Definition) redrive(p Pen, v View, fromFailed bool, as core.Definition) (Move, error) {
 	if !v.Run.Status.Redrivable() {
 		return Move{}, ErrNotFailed
 	}
 	m := d.move(p, v)
+	// A redrive from the start needs only the failed steps, whose jobs it closes.
 	m.need(core.Wanted{All: fromFailed, Failed: !fromFailed})
 	if !m.missing.Nothing() {
 		return Move{Missing: m.missing}, nil
 	}
+	// The run is pending again, so the entries and facts below show the new epoch.
 	m.renew(v)
 	from := "start"
 	if fromFailed {
@@ -69,12 +72,14 @@ func (m *move) renew(v View) {
 	r.Status, r.Error, r.Output = core.RunPending, "", nil
 	r.Epoch++
 	r.StartedAt, r.FinishedAt, r.DeadlineAt = time.Time{}, time.Time{}, time.Time{}
+	// The time that the run has spent so far does not count.
 	if m.d.timeout > 0 {
 		r.DeadlineAt = m.now.Add(m.d.timeout)
 	}
 }
 
-// restart begins with the first step.
+// restart begins with the first step. The first step has no state: it reads the payload of the
+// event.
 func (m *move) restart() {
 	first := m.d.top.steps[0]
 	m.run.Step = first.name
@@ -84,6 +89,8 @@ func (m *move) restart() {
 // resume begins with the steps that had not succeeded. If the last of them was answered
 // late, there are none, and the run is completed.
 func (m *move) resume(steps []core.Step) error {
+	// The old steps are grouped by the step that contains them, since revive works from the
+	// outside to the inside.
 	old := &formerEpoch{m: m, within: map[core.ID][]core.Step{}}
 	for _, s := range steps {
 		old.within[s.ParentID] = append(old.within[s.ParentID], s)
@@ -92,6 +99,7 @@ func (m *move) resume(steps []core.Step) error {
 	switch {
 	case old.misfit != "":
 		return core.Refuse(core.Invalid, "the current definition does not fit: %s; redrive the run with the definition that it has, or from the start", old.misfit)
+	// Nothing was stored yet, so the run is unchanged.
 	case old.failsAgain:
 		return ErrPurpose
 	}
@@ -116,6 +124,8 @@ type formerEpoch struct {
 // step of type fail do not count: the step whose failure was caught is to begin again. The
 // steps from on_failure on do not count either.
 func (p *formerEpoch) effective(id core.ID) []core.Step {
+	// First the steps of on_failure are left out, then the steps after a caught failure that
+	// led to a step of type fail.
 	within := slices.DeleteFunc(slices.Clone(p.within[id]), func(s core.Step) bool { return readCarry(s.Carry).Aside != "" })
 	undone := map[string]bool{}
 	for _, s := range within {
@@ -129,6 +139,7 @@ func (p *formerEpoch) effective(id core.ID) []core.Step {
 		if undone[readCarry(s.Carry).Caught] {
 			continue
 		}
+		// Without its output the step counts as one that did not succeed.
 		if undone[s.Path] {
 			s.Output, s.OutputName = nil, ""
 		}
@@ -150,6 +161,8 @@ func (p *formerEpoch) revive(id core.ID, above *row) {
 			if k, ok := p.m.d.at(s.Path).kind.(*mapStep); ok { // no item begins after a deadline
 				r.Fan.Started = max(s.Fan.Started, k.atOnce(s.Fan))
 			}
+			// The step goes on: branches that ended keep their results, and the others begin
+			// again.
 			r.Status, r.Error, r.FinishedAt = core.StepRunning, "", time.Time{}
 			p.revive(s.ID, r)
 			if r.allEnded() { // follow ended its last branch
@@ -165,7 +178,8 @@ func (p *formerEpoch) revive(id core.ID, above *row) {
 	}
 }
 
-// keep copies a step with all steps inside it.
+// keep copies a step with all steps inside it. The copies count as finished; no job is made for
+// them.
 func (p *formerEpoch) keep(s core.Step, above *row) *row {
 	r := p.copied(s, above)
 	if r.Last && above == nil {
@@ -188,6 +202,7 @@ func (p *formerEpoch) follow(s core.Step, r, above *row) {
 	if of.next != nil {
 		c := readCarry(s.Carry)
 		path := r.sibling(of.next.name, c.visit(of, of.next))
+		// The next step exists if the answer was stored by a process of this version.
 		if !slices.ContainsFunc(p.within[s.ParentID], func(x core.Step) bool { return x.Path == path }) {
 			p.restart(core.Step{Epoch: p.m.run.Epoch, Branch: s.Branch, Path: path, Type: of.next.kind.typ(), State: s.Output, Carry: c.text()}, above)
 		}
@@ -202,7 +217,8 @@ func (p *formerEpoch) follow(s core.Step, r, above *row) {
 	above.Fan.Bytes += len(s.Output)
 }
 
-// rejoin makes a step go on whose branches have all ended.
+// rejoin makes a step go on whose branches have all ended. Its outputs are kept, so no call is
+// repeated.
 func (p *formerEpoch) rejoin(s core.Step, above *row) {
 	s.Status, s.Error, s.FinishedAt = core.StepReady, "", time.Time{}
 	r := p.copied(s, above)
@@ -221,6 +237,8 @@ func (p *formerEpoch) restart(s core.Step, above *row) {
 		return
 	}
 	c := p.counted(s)
+	// A worker may still be calling for the old step. Two calls at a time are avoided, although
+	// both carry the same idempotency key.
 	due, call := p.callableFrom(s, c)
 	c.Expires, c.Turn, c.Back, c.Visit, c.Held, c.Call, c.CallOver = 0, 0, 0, 0, 0, "", false
 	if s.Type == "http" { // a callback step sends another token, so its call is another one
@@ -234,6 +252,7 @@ func (p *formerEpoch) restart(s core.Step, above *row) {
 	if limit := due.Add(m.d.timeout); m.d.timeout > 0 && limit.After(m.run.DeadlineAt) {
 		m.run.DeadlineAt = limit // the step has as long as it would have without the wait
 	}
+	// The item gets its job when its turn comes.
 	if above != nil && above.Type == "map" && itemIndex(&s) >= above.Fan.Started {
 		return
 	}
@@ -255,7 +274,8 @@ func (p *formerEpoch) callableFrom(s core.Step, c carry) (due time.Time, call st
 	return due, call
 }
 
-// copied returns a copy of a step in the new epoch.
+// copied returns a copy of a step in the new epoch. The copy has a new id, because steps of
+// both epochs are stored side by side.
 func (p *formerEpoch) copied(s core.Step, above *row) *row {
 	p.fits(s)
 	c := p.counted(s)
@@ -290,6 +310,7 @@ func (d *Definition) Cancel(p Pen, v View) (Move, error) {
 	m := d.move(p, v)
 	m.load(v, nil)
 	const why = "canceled"
+	// Cancel sets no error of a step: the steps did not fail.
 	m.sweep("", core.StepCanceled, why)
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunCanceled, m.now, why
 	m.record(core.EntryCanceled, "", details{})

@@ -8,15 +8,19 @@ import (
 )
 
 // attemptFailed handles a failed attempt, which is counted already. It tries the remedies in
-// their order: another attempt, another step, going on. If the step has none, the step
-// above it fails, which has remedies of its own.
+// their order: another attempt, another step, going on. If the step has none, the step above it
+// fails, which has remedies of its own. The steps below the one with the remedy are canceled,
+// since their results are of no use.
 func (m *move) attemptFailed(r *row, f *failure) {
 	r.Error, r.changed = f.text, true
 	m.markUnusable(r, f)
 	if m.retry(r, f) {
 		return
 	}
+	// From here on the attempt is final for r. by has the remedy, and failed are the steps that
+	// end with r.
 	failed, by := m.escalate(r, f)
+	// The remedy passes on the state of its step, which was not read.
 	if by != nil && by.partial {
 		m.need(core.Wanted{IDs: []core.ID{by.ID}})
 		return
@@ -35,13 +39,15 @@ func (m *move) attemptFailed(r *row, f *failure) {
 	}
 	m.endJob(r, core.Completed, f.text)
 	m.stateFailures(failed)
+	// Other branches may still be running.
 	if by != r || by.fanned() && !by.allEnded() {
 		m.sweep(by.Path+"/", core.StepCanceled, "canceled")
 	}
 	m.continueAfter(by, f)
 }
 
-// markUnusable writes into the record of a successful call why its reply was not usable.
+// markUnusable writes into the record of a successful call why its reply was not usable. The
+// call had been recorded as a success before its reply was read.
 func (m *move) markUnusable(r *row, f *failure) {
 	for i := range m.attempts {
 		if a := &m.attempts[i]; a.JobID == r.ID && a.Error == "" {
@@ -57,6 +63,7 @@ func (m *move) retry(r *row, f *failure) bool {
 		return false
 	}
 	r.Status = core.StepReady
+	// The receiver's Retry-After may lengthen the pause, up to a bound, and never shortens it.
 	pause := max(r.step.backoff.Delay(r.Attempt), min(f.pause, core.MaxBackoff))
 	m.queue(r, core.Retryable, m.now.Add(pause).Truncate(time.Millisecond))
 	due := r.dueAt()
@@ -65,8 +72,9 @@ func (m *move) retry(r *row, f *failure) bool {
 	return true
 }
 
-// tries reports whether a step is tried again after the given number of attempts, the last
-// of which failed.
+// tries reports whether a step is tried again after the given number of attempts, the last of
+// which failed. attempts counts the failed attempt. The classes of retry.errors decide; without
+// any, all classes are retried.
 func (s *step) tries(attempts int, f *failure) bool {
 	return !f.final && attempts < s.attempts && (len(s.retried) == 0 || matches(s.retried, f.class))
 }
@@ -79,8 +87,8 @@ func (r *row) dueAt() time.Time {
 	return r.job.DueAt
 }
 
-// escalate finds the step with a remedy: the step itself, or a step above it, or nil. The
-// steps below that one have failed for good.
+// escalate finds the step with a remedy: the step itself, or a step above it, or nil. The steps
+// below that one have failed for good. It goes upwards, so the innermost remedy wins.
 func (m *move) escalate(r *row, f *failure) (failed []*row, by *row) {
 	for x := r; x != nil; x = m.rows[x.ParentID] {
 		if x.step.remedied(f.class) {
@@ -105,7 +113,8 @@ func (s *step) caught(class core.ErrorClass) *step {
 	return nil
 }
 
-// continueAfter continues after a failed step that has a remedy.
+// continueAfter continues after a failed step that has a remedy. The step counts as failed in
+// the history, but the run goes on.
 func (m *move) continueAfter(r *row, f *failure) {
 	to, way, problem := m.detour(r, f)
 	state := m.stateAfter(r, problem)
@@ -139,7 +148,8 @@ func (r *row) carryAfter(problem *caughtFailure, class core.ErrorClass) carry {
 	return c
 }
 
-// stateAfter returns the state that a failed step passes on.
+// stateAfter returns the state that a failed step passes on. It is the state that the step
+// received, with the failure in it if the state is an object.
 func (m *move) stateAfter(r *row, problem *caughtFailure) []byte {
 	state, err := m.scope(r, r.Attempt).text()
 	if err == nil {
@@ -158,6 +168,7 @@ func (m *move) failRun(r *row, failed []*row, f *failure) {
 	if again { // the dead job belongs to the step that failed first
 		job = core.Completed
 	}
+	// A dead job shows operators where the run failed.
 	m.endJob(r, job, f.text)
 	m.stateFailures(failed)
 	if r.ParentID != "" || r.fanned() && !r.allEnded() {
@@ -171,12 +182,14 @@ func (m *move) failRun(r *row, failed []*row, f *failure) {
 	}
 }
 
-// stepError returns the first part of the error of a run that failed with a step.
+// stepError returns the first part of the error of a run that failed with a step. Redrives find
+// the failed step by it, so its form is fixed.
 func stepError(path string) string { return "step " + path + ": " }
 
 // isOf reports whether a run failed because of the step with this path.
 func isOf(runError, path string) bool { return strings.HasPrefix(runError, stepError(path)) }
 
+// stateFailures adds the facts of failed steps.
 func (m *move) stateFailures(failed []*row) {
 	for _, x := range failed {
 		m.moved(x)

@@ -7,7 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A row is a working copy of one step of the run.
+// A row is a working copy of one step of the run. Rows are made from the rows of the store,
+// changed by the move, and compared with nothing: fresh and changed say which are written.
 type row struct {
 	core.Step
 	step    *step
@@ -36,7 +37,8 @@ func (r *row) fanned() bool { return r.Fan.Total > 0 }
 // allEnded reports whether all its branches have ended.
 func (r *row) allEnded() bool { return r.fanned() && r.Fan.Ended == r.Fan.Total }
 
-// sibling returns the path of the n-th visit of a step of the same list.
+// sibling returns the path of the n-th visit of a step of the same list. The first visit has no
+// number, so that the paths of workflows without loops are plain names.
 func (r *row) sibling(name string, n int) string {
 	path := r.Path[:strings.LastIndexByte(r.Path, '/')+1] + name
 	if n > 1 {
@@ -45,7 +47,8 @@ func (r *row) sibling(name string, n int) string {
 	return path
 }
 
-// load copies the steps of the view into rows.
+// load copies the steps of the view into rows. Steps above the ended steps are read without
+// their texts, since most moves do not need them. A move that does asks for them by need.
 func (m *move) load(v View, ends []core.StepEnd) {
 	for _, e := range ends {
 		s, ok := v.Situations[e.Job.Situation.Step.ID]
@@ -61,11 +64,14 @@ func (m *move) load(v View, ends []core.StepEnd) {
 		m.loadRow(s, false)
 	}
 	for _, r := range m.order {
+		// This needs the rows of the steps above, so it comes after all rows are loaded.
 		r.stored = m.hasJob(r)
 		m.sole = m.sole || r.ParentID == "" && r.Status.Open() && !r.fanned()
 	}
 }
 
+// loadRow adds a step of the run's present epoch. A full copy replaces an outline that was
+// loaded before.
 func (m *move) loadRow(s core.Step, partial bool) {
 	if r := m.rows[s.ID]; r != nil {
 		if r.partial && !partial {
@@ -78,6 +84,7 @@ func (m *move) loadRow(s core.Step, partial bool) {
 	}
 }
 
+// add keeps a row, by its id and in the order of its coming.
 func (m *move) add(r *row) {
 	m.rows[r.ID] = r
 	m.order = append(m.order, r)
@@ -103,7 +110,8 @@ func (m *move) fork(above *row, l *list, label string, state []byte, c carry) *r
 	return m.create(l.steps[0], core.Step{ParentID: above.ID, Branch: label, Path: path, State: state, Carry: c.text()})
 }
 
-// create makes a visit to a step. The step is ready and has no job yet.
+// create makes a visit to a step. The step is ready and has no job yet. It counts the bytes of
+// the row. The state counts when its writer passes it on.
 func (m *move) create(s *step, as core.Step) *row {
 	as.ID, as.RunID, as.Epoch = m.pen.Mint(), m.run.ID, m.run.Epoch
 	as.Name, as.Type = s.name, s.kind.typ()
@@ -115,7 +123,8 @@ func (m *move) create(s *step, as core.Step) *row {
 	return r
 }
 
-// schedule gives a step its job, or makes its existing job wait, until due. Due may be now.
+// schedule gives a step its job, or makes its existing job wait, until due. Due may be now. A
+// job has the id of its step, so a step never has two jobs.
 func (m *move) schedule(r *row, due time.Time) {
 	status := core.Scheduled
 	if !due.After(m.now) {
@@ -126,6 +135,8 @@ func (m *move) schedule(r *row, due time.Time) {
 
 // queue gives a step a job with this status and due time, or changes its existing job so.
 func (m *move) queue(r *row, status core.Status, due time.Time) {
+	// A job that is due after the deadline wakes a worker at the deadline, which then ends the
+	// run.
 	if limit := m.run.DeadlineAt; !limit.IsZero() && due.After(limit) {
 		due = limit
 	}
@@ -136,7 +147,7 @@ func (m *move) queue(r *row, status core.Status, due time.Time) {
 	}
 }
 
-// endJob ends the job of a step.
+// endJob ends the job of a step. A new job that this move has made is dropped.
 func (m *move) endJob(r *row, status core.Status, why string) {
 	r.job = core.StepJob{}
 	if r.stored {
@@ -144,7 +155,7 @@ func (m *move) endJob(r *row, status core.Status, why string) {
 	}
 }
 
-// finish ends a step, but not its job.
+// finish ends a step, but not its job. Tokens of the step become invalid, whatever ended it.
 func (m *move) finish(r *row, status core.StepStatus) {
 	r.Status, r.FinishedAt, r.changed = status, m.now, true
 	m.disarm(r)

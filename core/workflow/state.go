@@ -23,6 +23,7 @@ type failure struct {
 	pause time.Duration
 }
 
+// It is retried only if retry.errors is empty or contains all.
 func dataFailure(err error) *failure {
 	return &failure{class: core.ClassData, text: "data: " + err.Error()}
 }
@@ -30,8 +31,8 @@ func dataFailure(err error) *failure {
 // maxDepth bounds the nesting of a state. Package expr cannot read deeper JSON.
 const maxDepth = 200
 
-// textOf returns the JSON text of a document, unchanged if the document is JSON. JSON
-// without a view is an error.
+// textOf returns the JSON text of a document, unchanged if the document is JSON. JSON without a
+// view is an error. Its numbers, blanks and order of members stay as the sender wrote them.
 func textOf(d *expr.Document) ([]byte, error) {
 	if text, ok := d.JSON(); ok {
 		return text, nil
@@ -53,10 +54,12 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// document returns the view of a JSON text.
+// document returns the view of a JSON text. It makes no copy and parses only when an expression
+// reads it.
 func document(text []byte) *expr.Document { return expr.NewDocument(text, "") }
 
 // checked returns a text that is to be stored or sent, or an error if it exceeds maxState.
+// Callers pass the error of the call that made the text, so that one line checks both.
 func checked(text []byte, err error) ([]byte, error) {
 	switch {
 	case err != nil:
@@ -92,7 +95,8 @@ func apply(m *config.Mapping, d *expr.Document, c *expr.Context) ([]byte, error)
 	return encode(all)
 }
 
-// one returns the value of a singular path.
+// one returns the value of a singular path. It is an error if there is no value: a step must
+// not go on with null by a misspelt path.
 func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
 	v, ok := p.One(d, c)
 	if !ok {
@@ -101,6 +105,7 @@ func one(p *expr.Reference, d *expr.Document, c *expr.Context) (any, error) {
 	return v, nil
 }
 
+// nothingAt returns the error for a path without a value.
 func nothingAt(p *expr.Reference) error { return fmt.Errorf("there is nothing at %s", p) }
 
 // annotated returns a state with the failure added, if the state is an object and has room.
@@ -109,6 +114,7 @@ func annotated(state []byte, problem *caughtFailure) []byte {
 	if !ok {
 		return state
 	}
+	// The tree may be shared with other expressions of the move.
 	object = maps.Clone(object)
 	object["error"], object["failed_step"] = problem.Message, problem.Step
 	text, err := checked(encode(object))
@@ -137,6 +143,7 @@ type docs struct {
 	read    int // bytes
 }
 
+// ofPayload returns the view of the event's payload, and counts its size once.
 func (d *docs) ofPayload(e *core.Event) *expr.Document {
 	if d.payload == nil {
 		d.payload = expr.View(e.Payload, e.ContentType, e.Opaque())
@@ -188,6 +195,7 @@ func (s scope) inputDocument(m *config.Mapping) (*expr.Document, error) {
 		return s.state(), nil
 	}
 	text, err := s.input(m)
+	// The bytes count towards the work of the move.
 	if s.docs != nil {
 		s.docs.read += len(text)
 	}
@@ -206,9 +214,11 @@ func (s scope) context() *expr.Context {
 			"run":  map[string]any{"id": string(s.run)},
 			"step": map[string]any{"name": s.row.Name, "attempt": number(s.attempt)},
 		}
+		// Only steps within a map step have it.
 		if c.Index != nil {
 			tree["map"] = map[string]any{"index": number(*c.Index)}
 		}
+		// Only steps after a caught failure have it.
 		if e := c.Error; e != nil {
 			tree["error"] = map[string]any{
 				"class": string(e.Class), "message": e.Message, "status": number(e.Status), "step": e.Step,

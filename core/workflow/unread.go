@@ -14,6 +14,7 @@ func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {
 	ends := []core.StepEnd{e}
 	m := d.move(p, v)
 	m.load(v, ends)
+	// The end counts under the same conditions as in Advance.
 	began := &e.Job.Situation.Step
 	r := m.rows[began.ID]
 	if r == nil || r.step == nil || r.partial || m.run.Status.Finished() || !r.Status.Open() || r.Attempt != began.Attempt {

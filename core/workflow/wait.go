@@ -30,7 +30,8 @@ func newWait(s *step, c config.Step) kind {
 
 func (k *waitStep) typ() string { return "wait" }
 
-// enter makes the step wait, if its time is in the future.
+// enter makes the step wait, if its time is in the future. A time in the past does not make the
+// step wait, so it needs no job.
 func (k *waitStep) enter(m *move, r *row) {
 	until, err := k.due(m.scope(r, r.Attempt+1))
 	switch {
@@ -64,7 +65,8 @@ func (k *waitStep) end(m *move, r *row, e core.StepEnd) bool {
 	return true
 }
 
-// due returns until when the step waits, in milliseconds precision.
+// due returns until when the step waits, in milliseconds precision. The time counts from when
+// the run reached the step. So a job that is taken twice does not wait twice as long.
 func (k *waitStep) due(s scope) (time.Time, error) {
 	began := readCarry(s.row.Carry).began(s.row.StartedAt)
 	if k.until == nil {
@@ -82,6 +84,7 @@ func (k *waitStep) due(s scope) (time.Time, error) {
 	switch {
 	case err != nil:
 		return t, fmt.Errorf("%s: %w", k.until, err)
+	// A run must not keep its definition and its rows for ever by a wrong time.
 	case t.Sub(began) > maxWait:
 		return t, fmt.Errorf("%s is more than a year away", k.until)
 	}
@@ -113,6 +116,7 @@ func timeOf(v any) (time.Time, error) {
 		if unixText.MatchString(v) {
 			return unixTime(json.Number(v))
 		}
+		// RFC 3339 permits t and z, and a blank in place of the T.
 		text := strings.ToUpper(strings.Replace(v, " ", "T", 1))
 		for _, layout := range layouts {
 			if t, err := time.Parse(layout, text); err == nil {
@@ -123,11 +127,14 @@ func timeOf(v any) (time.Time, error) {
 	return time.Time{}, errors.New("must be a time as in 2006-01-02T15:04:05Z, or Unix seconds or milliseconds")
 }
 
+// unixTime reads seconds or milliseconds, with a fraction if there is one. A time beyond the
+// years that can be stored becomes the last or first of them.
 func unixTime(n json.Number) (time.Time, error) {
 	ms, err := strconv.ParseFloat(n.String(), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return time.Time{}, err
 	}
+	// As seconds, 1e11 is in the year 5138. As milliseconds, it is in March 1973.
 	if ms < 1e11 {
 		ms *= 1000
 	}

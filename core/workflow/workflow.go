@@ -81,6 +81,7 @@ const (
 func (d *Definition) Task(job core.TakenJob, now time.Time) Task {
 	run, row := job.Situation.Run, job.Situation.Step
 	s := d.at(row.Path)
+	// The order matters: a job of another epoch is stale even if the run is pending again.
 	switch {
 	case s == nil || run.Status.Finished() || run.Epoch != row.Epoch || !row.Status.Open():
 		return Stale
@@ -89,6 +90,7 @@ func (d *Definition) Task(job core.TakenJob, now time.Time) Task {
 	case passed(run.DeadlineAt, now) || takenTooOften(job):
 		return Elapse
 	}
+	// Only now does the type of the step decide.
 	return s.kind.task(job, now)
 }
 

@@ -16,6 +16,7 @@ import (
 // keeps it once. A row counts as about the bytes that it takes beside its texts.
 
 const (
+	// These are about the sizes of rows in the databases, without their texts.
 	stepBytes    = 500
 	entryBytes   = 150
 	attemptBytes = 200
@@ -25,6 +26,7 @@ const (
 	largeText = 1 << 10
 )
 
+// errHistoryFull is the error of a run whose history has no room for another entry but its end.
 const errHistoryFull = "data: more than 10,000 transitions"
 
 // setOutput gives a step its output.
@@ -36,9 +38,12 @@ func (m *move) setOutput(r *row, output []byte) {
 	}
 }
 
-// wrote counts n bytes that a step writes, at a path. For rows, writer is empty.
+// wrote counts n bytes that a step writes, at a path. For rows, writer is empty. The bound is
+// per epoch: each redrive permits as much again. A finished run does not fail by its late
+// answers.
 func (m *move) wrote(writer, path string, n int) {
 	m.run.Written += n
+	// Small texts are not attributed, so that this list stays short.
 	if writer != "" && n >= largeText {
 		m.run.Writers = addWriter(m.run.Writers, writer, n)
 	}
@@ -47,14 +52,16 @@ func (m *move) wrote(writer, path string, n int) {
 	}
 }
 
-// setFull notes that the run is full, with the path of the current step and the error.
+// setFull notes that the run is full, with the path of the current step and the error. Only the
+// first cause is kept.
 func (m *move) setFull(path, why string) {
 	if m.full == "" {
 		m.full, m.why = path, why
 	}
 }
 
-// addWriter returns the stored form of writers, after one of them wrote n more bytes.
+// addWriter returns the stored form of writers, after one of them wrote n more bytes. It is
+// JSON with sorted names, so that the same counts have the same text.
 func addWriter(writers, name string, n int) string {
 	all := map[string]int{}
 	if writers != "" {
@@ -77,6 +84,7 @@ func errWrittenTooMuch(run core.Run, most int) string {
 	}
 	all := map[string]int{}
 	_ = json.Unmarshal([]byte(run.Writers), &all)
+	// Equal sizes are decided by the name, so that the error is the same in each process.
 	first := ""
 	for name, n := range all {
 		if n > all[first] || n == all[first] && name < first {
