@@ -44,6 +44,7 @@ func (d *Document) begin() {
 // settle returns ErrBudget if the evaluation ran out of steps, and the error of a payload that
 // it asked for and that has no view.
 func (d *Document) settle() error {
+	// This error comes first: it says more than a spent budget.
 	if d.asked && d.broken != nil {
 		return d.broken
 	}

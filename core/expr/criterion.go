@@ -78,6 +78,7 @@ func equalTo(b *budget, rights []any) criterion {
 func elementOf(b *budget, rights []any) criterion {
 	s := newSet()
 	for _, v := range rights {
+		// A value that is no array has no elements.
 		list, _ := v.([]any)
 		s.add(b, list)
 	}
@@ -112,11 +113,13 @@ func (s *set) addOne(b *budget, v any) {
 		b.spend(span(len(v)))
 		s.numbers[parseDecimal(v)] = struct{}{}
 	case []any, map[string]any:
+		// The text is written only if its steps are left.
 		if !weigh(b, v) {
 			return
 		}
 		text := Canonical(v)
 		s.trees[text] = struct{}{}
+		// A longer value cannot be in the set: see fits.
 		s.longest = max(s.longest, len(text))
 	}
 }
@@ -222,6 +225,7 @@ func within(b *budget, v any, limit int) int {
 		}
 		return limit
 	}
+	// The shortest other values have one character, such as 0.
 	return limit - 1
 }
 
@@ -239,12 +243,14 @@ type bound struct {
 func newBound(b *budget, rights []any, direction int, orEqual bool) criterion {
 	o := &bound{direction: direction, orEqual: orEqual}
 	for _, v := range rights {
+		// An incomplete bound does no harm: the evaluation ends with ErrBudget.
 		if !b.spend(stepsPerNumber) {
 			return o
 		}
 		switch v := v.(type) {
 		case json.Number:
 			b.spend(span(len(v)))
+			// A greater one is farther for <, a smaller one for >.
 			if d := parseDecimal(v); o.number == nil || d.compare(*o.number)*direction > 0 {
 				o.number = &d
 			}
@@ -270,6 +276,7 @@ func (o *bound) meets(b *budget, v any) bool {
 
 // allows reports whether a value with this order relative to the bound meets it.
 func (o *bound) allows(order int) bool {
+	// order is that of the bound relative to the value.
 	return order*o.direction > 0 || o.orEqual && order == 0
 }
 

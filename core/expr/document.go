@@ -107,6 +107,7 @@ func (d *Document) JSON() ([]byte, bool) {
 
 // view reads the payload.
 func (d *Document) view() {
+	// asked is set for each evaluation, read only once.
 	if d.asked = true; d.read {
 		return
 	}

@@ -29,6 +29,7 @@ func place(text string, offset int) string {
 	before := text[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
 	column := utf8.RuneCountInString(before[start:]) + 1
+	// Most expressions are one line, and then the line says nothing.
 	if !strings.Contains(text, "\n") {
 		return fmt.Sprintf("column %d", column)
 	}
@@ -41,6 +42,7 @@ const maxShown = 60
 // shown returns a part of an expression for an error: on one line, and short.
 func shown(text string) string {
 	line := strings.Map(func(r rune) rune {
+		// A terminal would interpret control characters.
 		if unicode.IsControl(r) {
 			return ' '
 		}

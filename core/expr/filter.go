@@ -46,6 +46,7 @@ func ParseFilter(text string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Something follows a complete condition, most often a word without its operator.
 	if p.ahead() != 0 {
 		return nil, p.unexpected("and, or, or the end")
 	}

@@ -46,6 +46,7 @@ func (p *filterParser) unary() (condition, error) {
 	switch {
 	case p.keyword("not"):
 		return p.negated(start)
+	// exists may stand before its path or after it.
 	case p.keyword("exists"):
 		if p.ahead() != '$' {
 			return nil, p.unexpected("a path after exists")
@@ -88,6 +89,7 @@ func (p *filterParser) group(start int) (condition, error) {
 
 // test reads one test: a path alone, a path with exists, or two operands with an operator.
 func (p *filterParser) test() (condition, error) {
+	// A symbol at the beginning is an operator without its left side.
 	if symbol(p.word()) != "" {
 		return nil, p.unexpected("a path or a value")
 	}
@@ -102,6 +104,7 @@ func (p *filterParser) test() (condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without an operator the test is the truth of a path.
 	if op.name == "" {
 		return p.alone(left)
 	}
@@ -116,11 +119,13 @@ func (p *filterParser) test() (condition, error) {
 // alone makes the test of a path without an operator.
 func (p *filterParser) alone(left side) (condition, error) {
 	if left.path != nil {
+		// Nothing else may follow a path that stands alone.
 		if next := p.word(); next == "and" || next == "or" || p.ahead() == ')' || p.ahead() == 0 {
 			return check{left.operand, truth{}}, nil
 		}
 		return nil, p.unexpected("an operator, exists, and, or, or the end")
 	}
+	// The error then concerns the word itself, and not the missing operator after it.
 	if word, ok := left.value.(string); ok && reserved[strings.ToLower(word)] {
 		p.pos = left.start
 	}
@@ -162,9 +167,11 @@ type operatorUse struct {
 func (p *filterParser) operator() (operatorUse, error) {
 	use := operatorUse{start: p.skip()}
 	word := p.word()
+	// Symbols need no blanks around them: $.a==1.
 	if use.text = symbol(word); use.text != "" {
 		return p.symbolic(use)
 	}
+	// not before an operator negates the test: $.a not in [1].
 	if word == "not" {
 		p.pos += len(word)
 		use.negative, word = true, p.word()
@@ -207,6 +214,7 @@ func (p *filterParser) symbolic(use operatorUse) (operatorUse, error) {
 		use.name, use.negative = "==", true
 	case operators[use.text] != nil:
 		use.name = use.text
+	// The message names the operator of this language.
 	case mistaken[use.text] != "":
 		return use, p.fail(use.start, "%s is no operator; write %s", use.text, mistaken[use.text])
 	default:
@@ -219,6 +227,8 @@ func (p *filterParser) symbolic(use operatorUse) (operatorUse, error) {
 // unexpected returns the error for a text at which another one was expected.
 func (p *filterParser) unexpected(expected string) error {
 	word := p.word()
+	// The most likely causes come first: an operator of another language, a word in capitals, a
+	// blank in a path.
 	lower := strings.ToLower(word)
 	switch {
 	case logical(symbol(word)):
@@ -232,6 +242,7 @@ func (p *filterParser) unexpected(expected string) error {
 	if p.ahead() == 0 {
 		return p.fail(p.pos, "expected %s", expected)
 	}
+	// A word after a complete test is usually the rest of a text without quotes.
 	if strings.HasPrefix(expected, "and") && (plainName(word) || p.ahead() == ',') {
 		expected += "; text with blanks or commas needs quotes"
 	}
@@ -248,6 +259,7 @@ func (p *filterParser) compare(left side, op operatorUse) (condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Two literals are a test with the same result for every payload, so it is a mistake.
 	if left.path == nil && right.path == nil {
 		return nil, p.onePath(left, op)
 	}
@@ -295,6 +307,7 @@ var sideTypes = map[string]struct{ left, right []string }{
 // checkSides refuses tests that are always false, and tests that cost too much.
 func (p *filterParser) checkSides(left side, op operatorUse, right side) error {
 	name := op.name
+	// All four orders have the same types.
 	if name[0] == '<' || name[0] == '>' {
 		name = "<"
 	}

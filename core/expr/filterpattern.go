@@ -24,6 +24,7 @@ func (p *filterParser) pattern() (*program, error) {
 		if text, err = p.quotedText(); err != nil {
 			return nil, err
 		}
+	// Without quotes, the pattern ends at a blank. It may have brackets and commas.
 	default:
 		text = p.text[start:]
 		if i := strings.IndexAny(text, blanks); i >= 0 {
@@ -45,6 +46,7 @@ func (p *filterParser) compile(start int, text string) (*program, error) {
 	if !errors.As(err, &why) {
 		return program, err
 	}
+	// Authors often bring patterns with lookaheads from other languages.
 	remedy := "patterns are RE2, without lookaround and references"
 	if c := p.text[start]; c != '"' && c != '\'' {
 		remedy = "a pattern without quotes runs to the next blank; put it in single quotes"

@@ -27,6 +27,7 @@ func parseDecimal(n json.Number) decimal {
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
+	// All zeros are one value, without a sign.
 	if digits == "" {
 		return decimal{point: "0"}
 	}
@@ -76,6 +77,7 @@ func comparePoints(a, b string) int {
 		return -1
 	case alsoNegative && !negative:
 		return 1
+	// Of two negative points the longer one is the smaller.
 	case negative:
 		m, n = n, m
 	}
@@ -118,10 +120,12 @@ func (d decimal) appendTo(b []byte) []byte {
 	switch {
 	case err != nil || point > maxPlain || point < minPlain:
 		return d.appendScientific(b)
+	// The point stands before the digits, with zeros between them.
 	case point <= 0:
 		b = append(b, "0."...)
 		b = append(b, strings.Repeat("0", -point)...)
 		return append(b, d.digits...)
+	// The digits are followed by zeros.
 	case point >= len(d.digits):
 		b = append(b, d.digits...)
 		return append(b, strings.Repeat("0", point-len(d.digits))...)
@@ -161,6 +165,7 @@ func add(a string, n int) string {
 	high := magnitude[:split]
 	low, _ := strconv.ParseInt("0"+magnitude[split:], 10, 64)
 	low += int64(n)
+	// Most exponents have few digits.
 	if high == "" {
 		if negative {
 			low = -low

@@ -10,6 +10,7 @@ import (
 // multiplies: a second ".." makes the cost the square of the payload's size, and each list of
 // selectors multiplies the number of selected nodes.
 func checkCost(path string) error {
+	// Dots and commas in names must not count.
 	bare := unquote(path)
 	if first := strings.Index(bare, ".."); first >= 0 {
 		if second := strings.Index(bare[first+2:], ".."); second >= 0 {
@@ -48,6 +49,7 @@ func unquote(path string) string {
 // functions like selectors. Lists inside a condition count too, although they do not multiply
 // the selected nodes: the bound is on the work, and a condition is evaluated for each node.
 func ways(bare string) int {
+	// open has the number of selectors of each open bracket.
 	product, open := 1, []int{}
 	for _, c := range bare {
 		switch {
@@ -56,6 +58,7 @@ func ways(bare string) int {
 		case c == ',' && len(open) > 0:
 			open[len(open)-1]++
 		case c == ']' && len(open) > 0:
+			// The product stops growing above the bound, so it cannot overflow.
 			product = min(product*open[len(open)-1], maxWays+1)
 			open = open[:len(open)-1]
 		}

@@ -18,6 +18,7 @@ func explain(path string, err error) error {
 	if m == nil {
 		return errors.New("not a path: " + err.Error())
 	}
+	// An error without a position concerns the end.
 	offset := len(path)
 	if position, err := strconv.Atoi(m[3]); err == nil {
 		offset = min(position-1, len(path))
@@ -51,8 +52,10 @@ func remedy(path string, offset int) string {
 		return "a path begins with $, as in $.name"
 	case nameAfter.MatchString(path[1:]) && !strings.HasPrefix(path, "$-"):
 		return "a dot belongs after the $, as in $." + nameAfter.FindString(path[1:])
+	// A dash is not permitted in a name after a dot.
 	case strings.HasPrefix(after, "-") && nameBefore.MatchString(before):
 		return "a name with a dash needs brackets: $['" + nameBefore.FindString(before) + nameAfter.FindString(after) + "']"
+	// In other languages, $.0 is an element.
 	case strings.HasSuffix(before, ".") && number.MatchString(after):
 		return "a position needs brackets: [" + number.FindString(after) + "]"
 	case after == "" && strings.HasSuffix(before, "."):

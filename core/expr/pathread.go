@@ -59,14 +59,16 @@ func singular(segments []segment) bool {
 
 // A pathReader makes the tree of a path that the library's parser has accepted. The library
 // does not export its trees of conditions. So the reader explains only mistakes that the
-// library allows and this package does not.
+// library allows and this package does not. Reading is recursive, and its depth is bounded by
+// maxPath: each level takes a character.
 type pathReader struct {
 	text  string
 	pos   int
 	memos int // values that do not depend on @
 }
 
-// broken ends the reading of a text that is no path. It is recovered in readPath.
+// broken ends the reading of a text that is no path. It is recovered in readPath. broken
+// carries the error from any depth to readPath.
 type broken struct{ err error }
 
 // readPath returns the segments of a path and how many memos an evaluation needs.
@@ -75,6 +77,8 @@ func readPath(text string) (segments []segment, memos int, err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
+		// Only a mistake in the path becomes an error. Any other panic is a fault of the
+		// program.
 		case broken:
 			err = p.err
 		default:
@@ -82,6 +86,7 @@ func readPath(text string) (segments []segment, memos int, err error) {
 		}
 	}()
 	segments = r.segments()
+	// The segments must fill the whole text.
 	if r.pos < len(text) {
 		r.unexpected()
 	}
@@ -136,6 +141,8 @@ func (r *pathReader) segments() (all []segment) {
 	for {
 		before := r.pos
 		switch c := r.skip(); {
+		// Blanks may stand before a segment. If no segment follows them, they belong to the
+		// text after the path.
 		case c == '.' || c == '[':
 			all = append(all, r.segment())
 		default:
@@ -157,6 +164,7 @@ func (r *pathReader) segment() (s segment) {
 		r.expect(".")
 	}
 	switch c := r.peek(); {
+	// After ".." come brackets, a star or a name, as after a dot.
 	case c == '[' && s.descendant:
 		r.pos++
 		s.selectors = r.selectors()
@@ -172,6 +180,7 @@ func (r *pathReader) segment() (s segment) {
 // word reads a name without quotes, of a member or a function.
 func (r *pathReader) word() string {
 	start := r.pos
+	// The library has checked the first character, so digits need no special case here.
 	for c := r.peek(); c == '_' || c >= utf8.RuneSelf || c-'0' < 10 || c|0x20-'a' < 26; c = r.peek() {
 		r.pos++
 	}
@@ -212,11 +221,13 @@ func (r *pathReader) selector() selector {
 		if c := r.skip(); c == '-' || c-'0' < 10 {
 			ends[colons] = r.whole()
 		}
+		// A slice has at most two colons.
 		if colons == 2 || !r.take(":") {
 			break
 		}
 		colons++
 	}
+	// Without a colon the one number is an index, which must be there.
 	switch i, ok := ends[0].(int); {
 	case colons > 0:
 		return selector{kind: bySlice, slice: spec.Slice(ends[:]...)}
@@ -254,6 +265,8 @@ func (r *pathReader) quoted() (text string) {
 	raw := r.text[start : start+quotedLength(r.text[start:])]
 	r.pos += len(raw)
 	if raw[0] == '\'' && len(raw) > 1 {
+		// The text is rewritten as a JSON string: an escaped single quote becomes a plain one,
+		// and a double quote gets its escape.
 		inside := strings.NewReplacer(`\'`, `'`, `\\`, `\\`, `"`, `\"`).Replace(raw[1 : len(raw)-1])
 		raw = `"` + inside + `"`
 	}
@@ -265,6 +278,7 @@ func (r *pathReader) quoted() (text string) {
 
 // or, and, basic read the condition of a selector.
 func (r *pathReader) or() test {
+	// A list of one part is returned as that part, so that it costs nothing.
 	all := anyTest{r.and()}
 	for r.take("||") {
 		all = append(all, r.and())
@@ -298,6 +312,7 @@ func (r *pathReader) basic() test {
 		r.expect(")")
 		return t
 	}
+	// A letter begins a function, or a literal such as true.
 	if c := r.peek(); c|0x20-'a' < 26 {
 		if t := r.matching(); t != nil {
 			return t
@@ -312,9 +327,11 @@ func (r *pathReader) basic() test {
 // existence reads a path, and a comparison if an operator follows.
 func (r *pathReader) existence() test {
 	q := r.query()
+	// Only a singular path can be compared. The existence of any path can be tested.
 	if c := r.skip(); q.singular() && strings.IndexByte("=!<>", c) >= 0 && c != 0 {
 		return r.comparison(r.single(q))
 	}
+	// A path from $ gives the same answer for each item.
 	return r.remembered(exists{q}, q.root)
 }
 
@@ -324,6 +341,7 @@ var comparators = []comparator{"==", "!=", "<=", ">=", "<", ">"}
 // comparison reads the operator and the right side after an operand.
 func (r *pathReader) comparison(left operandOf) test {
 	for _, c := range comparators {
+		// The result is fixed only if both sides are.
 		if r.take(string(c)) {
 			right := r.operand()
 			return r.remembered(relation{left.value, right.value, c}, left.fixed && right.fixed)
@@ -349,16 +367,19 @@ func (r *pathReader) operand() operandOf {
 	case c == '$' || c == '@':
 		return r.single(r.query())
 	}
+	// Literals and functions share the form of their first word.
 	switch word := r.word(); word {
 	case "true", "false":
 		return operandOf{literal{word == "true"}, true}
 	case "null":
 		return operandOf{literal{nil}, true}
+	// Its argument is an operand, and may have no value.
 	case "length":
 		r.expect("(")
 		of := r.operand()
 		r.expect(")")
 		return r.kept(length{of.value}, of.fixed)
+	// Their argument is any path.
 	case "count", "value":
 		r.expect("(")
 		if c := r.skip(); c != '$' && c != '@' {
@@ -389,6 +410,7 @@ func (r *pathReader) single(q query) operandOf { return r.kept(single{q}, q.root
 func (r *pathReader) kept(q quantity, fixed bool) operandOf {
 	if fixed {
 		r.memos++
+		// The number of the memo is its place in the memory of each evaluation.
 		q = keptQuantity{q, r.memos - 1}
 	}
 	return operandOf{q, fixed}
@@ -406,6 +428,7 @@ func (r *pathReader) remembered(t test, fixed bool) test {
 // matching reads a call of match or search. It returns nil if the next text is not a call.
 func (r *pathReader) matching() test {
 	start := r.pos
+	// The word may also be a literal or another function; then it is read again.
 	name := r.word()
 	wrap, ok := patternFunctions[name]
 	if !ok {
@@ -417,6 +440,7 @@ func (r *pathReader) matching() test {
 	r.expect(",")
 	r.skip()
 	at := r.pos
+	// A path or function as the pattern could make the cost depend on the payload.
 	pattern, isLiteral := r.operand().value.(literal)
 	r.expect(")")
 	if !isLiteral {

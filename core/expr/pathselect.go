@@ -46,6 +46,7 @@ func (e *evaluation) selected(segments []segment, from any) []any {
 	found := []any{from}
 	for i := range segments {
 		s := &segments[i]
+		// Most segments pick at most one value of each.
 		next := make([]any, 0, len(found))
 		for _, v := range found {
 			if s.descendant {
@@ -102,8 +103,10 @@ func element(v any, i int) (any, bool) {
 // appendDescendants applies a segment to v and to everything below it. The recursion is at most
 // as deep as the payload, which has at most maxDepth levels.
 func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
+	// The value itself comes first, then what is below it.
 	to = e.appendSelected(to, s, v)
 	for _, child := range e.children(v) {
+		// Other values have nothing below them.
 		switch child.(type) {
 		case []any, map[string]any:
 			to = e.appendDescendants(to, s, child)
@@ -115,6 +118,7 @@ func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
 // appendSelected applies a segment to v.
 func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
 	for i := range s.selectors {
+		// Each selector costs a step for each value, also if it selects nothing.
 		if !e.budget.spend(1) {
 			return to
 		}
@@ -150,6 +154,7 @@ func (e *evaluation) appendSelected(to []any, s *segment, v any) []any {
 // The library computes the bounds by the rules of RFC 9535.
 func (e *evaluation) appendSlice(to []any, s *selector, v any) []any {
 	list, _ := v.([]any)
+	// An array that is shorter than the slice gives the part that it has.
 	low, high := s.slice.Bounds(len(list))
 	step := s.slice.Step()
 	for i := low; step > 0 && i < high && e.budget.spend(1+stepsPerValue); i += step {
@@ -177,6 +182,7 @@ func (e *evaluation) children(v any) []any {
 			return v
 		}
 	case map[string]any:
+		// Sorting is paid for before it begins.
 		if !e.budget.spend((stepsPerMember + 1) * len(v)) {
 			return nil
 		}

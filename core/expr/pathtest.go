@@ -162,6 +162,7 @@ func (c count) in(e *evaluation, current any) (any, bool) {
 type sole struct{ query query }
 
 func (s sole) in(e *evaluation, current any) (any, bool) {
+	// Several values are as good as none, as RFC 9535 requires.
 	if all := e.all(s.query, current); len(all) == 1 {
 		return all[0], true
 	}
@@ -185,6 +186,7 @@ type relation struct {
 func (r relation) holds(e *evaluation, current any) bool {
 	left, hasLeft := r.left.in(e, current)
 	right, hasRight := r.right.in(e, current)
+	// The result means nothing once the budget is spent.
 	if !e.budget.spend(1) {
 		return false
 	}
@@ -229,6 +231,7 @@ func equal(b *budget, v, w any) bool {
 	switch v := v.(type) {
 	case json.Number:
 		w, ok := w.(json.Number)
+		// Equal spellings need no parsing.
 		return ok && (v == w || b.spend(2*stepsPerNumber+span(len(v)+len(w))) && parseDecimal(v) == parseDecimal(w))
 	case string:
 		w, ok := w.(string)
@@ -259,6 +262,7 @@ func equalArrays(b *budget, v, w []any) bool {
 // equalObjects compares members in the order of their names, so that the same comparison
 // always takes the same steps.
 func equalObjects(b *budget, v, w map[string]any) bool {
+	// Objects with different numbers of members are different.
 	if len(v) != len(w) || !b.spend(stepsPerMember*len(v)) {
 		return false
 	}

@@ -90,6 +90,7 @@ func (s *scanner) next() string {
 	if word := s.word(); word != "" {
 		return shown(word)
 	}
+	// A whole character is shown, and not its first byte.
 	_, size := utf8.DecodeRuneInString(s.text[s.pos:])
 	return s.text[s.pos : s.pos+size]
 }
@@ -116,6 +117,7 @@ func (s *scanner) reference() (*reference, error) {
 	if strings.HasPrefix(text, "$$$") {
 		return nil, s.fail(start, "path %s: "+beginnings, shown(text))
 	}
+	// The path itself is parsed with one dollar.
 	doubled := strings.HasPrefix(text, "$$")
 	if doubled {
 		start++
@@ -146,8 +148,10 @@ func (s *scanner) pathEnd(start int) (int, error) {
 			open = append(open, i)
 		case len(open) == 0 && strings.IndexByte(pathStops, c) >= 0:
 			return i, nil
+		// A bracket is open here, since ] outside of brackets ends the path.
 		case c == ']':
 			open = open[:len(open)-1]
+		// This quote ends the JSON string around the hole.
 		case c == '"' && s.quoted:
 			return 0, s.fail(i, "path %s: close its bracket; inside of a JSON string, names have single quotes: ['name']", shown(s.text[start:i]))
 		case c == '"' || c == '\'':
@@ -201,6 +205,7 @@ func (s *scanner) jsonText(start int, rest string) (string, error) {
 		return "", s.fail(start, `the string is not closed; write " at its end`)
 	}
 	var text string
+	// The end is right, so an escape in the text is wrong.
 	if json.Unmarshal([]byte(rest[:length]), &text) != nil {
 		return "", s.fail(start, `not a JSON string; write \\ for a backslash and \n for a new line, or use single quotes, where nothing is escaped`)
 	}
@@ -256,6 +261,7 @@ func (s *scanner) bare() (any, error) {
 	case s.words && word != "":
 		return word, nil
 	}
+	// Nothing was read, so the error points at the beginning.
 	s.pos = start
 	if word != "" {
 		return nil, s.fail(start, "expected a path or a value, not %s; a path begins with $, as in $.id, and text needs quotes", shown(word))
@@ -269,11 +275,13 @@ func (s *scanner) list(start int) (any, error) {
 		return nil, err
 	}
 	s.pos++
+	// An empty list is permitted: no value is in it.
 	items := []any{}
 	for !s.take("]") {
 		if len(items) > 0 && !s.take(",") {
 			return nil, s.fail(s.pos, "expected a comma or ] in the list, not %s", s.next())
 		}
+		// A list is prepared once, so it cannot contain values of the payload.
 		if s.ahead() == '$' {
 			return nil, s.fail(s.pos, "a list has values, no paths")
 		}

@@ -47,6 +47,7 @@ func (c *checker) check(s *Schema, v any) {
 		c.violation("must be " + strings.Join(s.types, " or ") + ", not " + typeName(v))
 		return
 	}
+	// The other keywords concern objects only.
 	object, ok := v.(map[string]any)
 	if !ok {
 		return

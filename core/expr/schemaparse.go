@@ -27,6 +27,7 @@ func ParseSchema(text []byte) (*Schema, error) {
 	if len(text) > maxSchema {
 		return nil, fmt.Errorf("the schema has more than %d bytes", maxSchema)
 	}
+	// From here on the text is known to be JSON, so reading it cannot fail.
 	if err := checkSyntax(text); err != nil {
 		return nil, err
 	}
@@ -49,13 +50,15 @@ func checkSyntax(text []byte) error {
 	if !errors.As(err, &syntax) {
 		return err
 	}
+	// The library gives an offset in bytes. Authors need a line and a column.
 	before := text[:max(0, min(int(syntax.Offset)-1, len(text)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
 	return fmt.Errorf("the schema is not JSON: line %d, column %d: %v", line, column, syntax)
 }
 
-// A schemaParser parses one schema and collects its mistakes.
+// A schemaParser parses one schema and collects its mistakes. path is the place of the value
+// that is being parsed; within keeps it.
 type schemaParser struct {
 	path     []byte
 	problems []error
@@ -68,6 +71,7 @@ func (p *schemaParser) problem(format string, args ...any) {
 
 // within parses something one step further down.
 func (p *schemaParser) within(name string, parse func()) {
+	// The path is one buffer that grows and shrinks with the depth.
 	length := len(p.path)
 	p.path = appendStep(p.path, name)
 	parse()
@@ -85,6 +89,8 @@ func (p *schemaParser) schema(text json.RawMessage) *Schema {
 			s.required = p.names(value, "must be a list of the names of members")
 		case keyword == "properties":
 			s.properties = p.properties(value)
+		// The message lists all keywords, since authors often take over a schema with many
+		// more.
 		case !slices.Contains(annotations, keyword):
 			p.problem("is not supported; a schema has %s, and may have for its readers %s",
 				strings.Join(keywords, ", "), strings.Join(annotations, ", "))
@@ -114,6 +120,7 @@ func (p *schemaParser) typeList(text json.RawMessage) []string {
 			p.problem("%s, not %q", must, name)
 		}
 	}
+	// A value without a permitted type could never fit.
 	if names != nil && len(names) == 0 {
 		p.problem("%s; it is empty", must)
 	}
@@ -153,6 +160,7 @@ func (p *schemaParser) fields(text json.RawMessage, must string, each func(name 
 		p.problem("%s", must)
 		return
 	}
+	// The decoder keeps the members in their order, and shows repeated ones.
 	d := json.NewDecoder(bytes.NewReader(text))
 	_, _ = d.Token() // {
 	seen := map[string]bool{}

@@ -52,11 +52,13 @@ func (n node) end() int   { return int(n >> kindBits & (1<<endBits - 1)) }
 // accepts, up to maxDepth. Its methods begin at a byte of the text and return the byte
 // after the text that they read, or failed.
 //
-// It is not a library because it decides whether a payload is JSON. Libraries of the same
-// speed differ there from encoding/json, which most readers of the payload use. They skip
-// text that no path selects (gjson, jsonparser). They refuse bytes that are not UTF-8 and
-// repeated names by default (jsontext). They accept raw line ends in strings (fastjson), or
-// convert numbers to floats (simdjson-go).
+// It is not a library because it decides whether a payload is JSON. Libraries of the same speed
+// differ there from encoding/json, which most readers of the payload use. They skip text that
+// no path selects (gjson, jsonparser). They refuse bytes that are not UTF-8 and repeated names
+// by default (jsontext). They accept raw line ends in strings (fastjson), or convert numbers to
+// floats (simdjson-go).
+//
+// nodes is the tape so far, and depth is how many arrays and objects are open.
 type recorder struct {
 	text  []byte
 	nodes []node
@@ -121,6 +123,7 @@ func (r *recorder) all() bool {
 	if end == failed {
 		return false
 	}
+	// Only blanks may follow the value.
 	_, end = r.after(end)
 	return end == len(r.text)
 }
@@ -271,6 +274,7 @@ func special(x uint64) uint64 {
 
 // rest reads the rest of a string byte by byte.
 func (r *recorder) rest(start, i int) int {
+	// It stays so unless an escape or a letter beyond ASCII comes.
 	kind := isString
 	for ; i < len(r.text); i++ {
 		switch c := r.text[i]; {
@@ -303,6 +307,7 @@ func (r *recorder) escape(i int) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return i
 	case 'u':
+		// Surrogates are not checked here: encoding/json accepts unpaired ones too.
 		if _, ok := hexadecimal(r.text[i+1:]); ok {
 			return i + 4
 		}

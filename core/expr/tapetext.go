@@ -15,6 +15,7 @@ func appendText(b, quoted []byte) []byte {
 	for len(quoted) > 0 {
 		c := quoted[0]
 		switch {
+		// The recorder has checked all escapes, so their bytes are there.
 		case c == '\\' && quoted[1] == 'u':
 			r, size := escaped(quoted)
 			b = utf8.AppendRune(b, r)
@@ -39,9 +40,11 @@ func appendText(b, quoted []byte) []byte {
 func escaped(quoted []byte) (r rune, size int) {
 	const length = len(`\uXXXX`)
 	r, _ = hexadecimal(quoted[2:])
+	// Most characters fit into one escape.
 	if !utf16.IsSurrogate(r) {
 		return r, length
 	}
+	// The second half must follow at once.
 	if rest := quoted[length:]; len(rest) >= length && rest[0] == '\\' && rest[1] == 'u' {
 		low, _ := hexadecimal(rest[2:])
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
@@ -56,6 +59,7 @@ func hexadecimal(text []byte) (r rune, ok bool) {
 	if len(text) < 4 {
 		return 0, false
 	}
+	// c becomes the value of the digit.
 	for _, c := range text[:4] {
 		switch {
 		case '0' <= c && c <= '9':

@@ -76,6 +76,7 @@ func (d *Document) member(object int, name string) int {
 	if n.kind() != isObject {
 		return -1
 	}
+	// These steps only decide when the tree is built. They do not belong to the budget.
 	d.steps += n.count()
 	for i := object + 1; i < n.end(); i = d.after(i + 1) {
 		if d.named(d.tape[i], name) {
@@ -89,12 +90,14 @@ func (d *Document) member(object int, name string) int {
 // letters beyond ASCII.
 func (d *Document) named(n node, name string) bool {
 	raw := d.raw(n)
+	// Such a name is its own text.
 	if n.kind() == isString {
 		return string(raw) == name
 	}
 	if len(raw) > len(name)*len(`\uXXXX`) {
 		return false // in any spelling
 	}
+	// The decoded name needs no allocation if it is short.
 	var short [64]byte
 	return string(appendText(short[:0], raw)) == name
 }
@@ -145,6 +148,7 @@ const maxKnown = 16
 // repeated tests allocate nothing.
 func (d *Document) at(i int) any {
 	n := d.tape[i]
+	// null, false and true need no memory.
 	if n.kind() < isNumber {
 		return d.scalar(n)
 	}

@@ -32,6 +32,7 @@ func (d *Document) appendCompact(b []byte, i, limit int) []byte {
 		return d.appendMembers(b, i, limit)
 	case isNumber:
 		return appendSpan(b, d.text, n.start(), n.end(), limit)
+	// With its quotes, which are next to its text.
 	case isString:
 		return appendSpan(b, d.text, n.start()-1, n.end()+1, limit)
 	default:
@@ -87,6 +88,7 @@ func (d *Document) order(a, b label) int {
 // uses the tree, which has the decoded names.
 func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 	var few [16]label
+	// Values are not needed for sorting, so the labels only have the nodes of the names.
 	labels, end := few[:0], d.tape[object].end()
 	for i := object + 1; i < end; i = d.after(i + 1) {
 		if d.tape[i].kind() != isString {
@@ -95,6 +97,7 @@ func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 		}
 		labels = append(labels, d.label(i))
 	}
+	// Equal names are side by side after this, in the order of the text.
 	d.sort(labels)
 	b = append(b, '{')
 	for i, l := range labels {
@@ -104,6 +107,7 @@ func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 		n, v := d.tape[l.node], d.tape[l.node+1]
 		b = appendSpan(b, d.text, n.start()-1, n.end()+1, limit)
 		b = append(b, ':')
+		// The most common value is copied without another call.
 		if v.kind() == isString {
 			b = appendSpan(b, d.text, v.start()-1, v.end()+1, limit)
 		} else {
@@ -113,6 +117,7 @@ func (d *Document) appendMembers(b []byte, object, limit int) []byte {
 			return b
 		}
 	}
+	// The comma after the last member goes.
 	if len(labels) > 0 {
 		b = b[:len(b)-1]
 	}
@@ -140,6 +145,7 @@ func (d *Document) sort(labels []label) {
 // the copy needs no call.
 func appendSpan(b, text []byte, start, end, limit int) []byte {
 	const short = 16
+	// The bytes after the end are overwritten by the next append.
 	if n := len(b); end-start <= short && n+short <= cap(b) && start+short <= len(text) {
 		*(*[short]byte)(b[n : n+short]) = [short]byte(text[start:])
 		return b[:n+end-start]

@@ -161,6 +161,8 @@ func (w *renderer) copied(p part) bool {
 	switch kind := d.tape[i].kind(); {
 	case !p.quoted:
 		w.out = d.appendNode(w.out, i, maxResult)
+	// The spelling on the tape is right within a JSON string. Other kinds need their text
+	// first.
 	case kind == isNumber || kind == isString:
 		w.out = append(w.out, upTo(maxResult, len(w.out), d.raw(d.tape[i]))...)
 	default:

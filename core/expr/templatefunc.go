@@ -20,6 +20,7 @@ var known = map[string]function{
 func plain(v any, limit int) (string, error) {
 	var text string
 	switch v := v.(type) {
+	// null is the empty text.
 	case nil:
 	case string:
 		text = v
@@ -46,6 +47,7 @@ func toString(_ *budget, v any, room int) (any, error) {
 // toJSON is the function json. Its text is compact and has its members in order.
 func toJSON(_ *budget, v any, room int) (any, error) {
 	text := appendCompact(nil, v, room)
+	// appendCompact stops a little after the limit.
 	if len(text) > room {
 		return nil, ErrTooLarge
 	}
@@ -61,6 +63,7 @@ func toNumber(b *budget, v any, _ int) (any, error) {
 		if !b.spend(1 + span(len(v))) {
 			return nil, ErrBudget
 		}
+		// Forms and CSV files often have blanks around a number.
 		if text := strings.TrimSpace(v); isNumberText(text) {
 			return json.Number(text), nil
 		}
@@ -81,6 +84,7 @@ func joiner(separator string) function {
 			if i > 0 {
 				text = append(text, separator...)
 			}
+			// The room shrinks with each part, so the result never exceeds it.
 			part, err := plain(item, room-len(text))
 			if err != nil {
 				return nil, err

@@ -58,6 +58,7 @@ func (p *templateParser) checkName(hole int) error {
 
 // literal makes a part of the text up to a byte.
 func (p *templateParser) literal(end int) {
+	// Two holes side by side have no text between them.
 	if end > p.done {
 		p.parts = append(p.parts, part{text: p.text[p.done:end], start: p.done})
 	}
@@ -154,6 +155,7 @@ func (p *templateParser) check() error {
 	for _, part := range p.parts {
 		filled.WriteString(part.filler())
 	}
+	// An empty text would be reported as JSON that ends too early.
 	if strings.Trim(filled.String(), blanks) == "" {
 		return p.fail(0, `a template is empty; it is JSON with holes, as in {"id": {{ $.id }}}`)
 	}
@@ -171,6 +173,7 @@ func (p *templateParser) check() error {
 
 // notJSON converts an error of the JSON parser to a place in the template.
 func (p *templateParser) notJSON(why *json.SyntaxError) error {
+	// The more specific explanations come first.
 	const problem = "the template is not JSON: "
 	// The parser counted bytes of the filled text, and the author needs the place in the
 	// template.
@@ -178,6 +181,7 @@ func (p *templateParser) notJSON(why *json.SyntaxError) error {
 	switch {
 	case why.Error() == "unexpected end of JSON input":
 		return p.fail(len(p.text), problem+"it ends too early; a quote, a bracket or a value is missing")
+	// A backslash before a hole would change the first letter of its value.
 	case hole && p.inString(place):
 		return p.fail(place, problem+"an escape cannot go on in a hole")
 	case hole:
@@ -199,6 +203,7 @@ func (p *templateParser) unfill(offset int) (place int, hole bool) {
 	for _, part := range p.parts {
 		length := len(part.filler())
 		switch {
+		// The byte is in a later part.
 		case offset >= length:
 			offset -= length
 		case part.hole != nil:

@@ -28,6 +28,7 @@ func ParseText(text string) (*Template, error) {
 	p.literal(len(text))
 	for i := range p.parts {
 		if part := &p.parts[i]; part.hole == nil {
+			// The text may have quotes and line ends of its own.
 			quoted, err := json.Marshal(part.text)
 			if err != nil {
 				return nil, err
