@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// metadata are the addresses at which clouds hand out credentials. They are refused under every setting.
+// metadata are the addresses at which clouds hand out credentials. They are refused under every
+// setting.
 var metadata = []netip.Addr{
 	netip.MustParseAddr("169.254.169.254"),
 	netip.MustParseAddr("fd00:ec2::254"),
@@ -16,8 +17,9 @@ var metadata = []netip.Addr{
 
 var sharedRange = netip.MustParsePrefix("100.64.0.0/10") // carrier-grade NAT
 
-// refusal returns why a well-formed address will be refused when it is dialled, or "". It checks only literal
-// addresses; the dialler has the full table, and checks the addresses to which names resolve.
+// refusal returns why a well-formed address will be refused when it is dialled, or "". It
+// checks only literal addresses; the dialler has the full table, and checks the addresses to
+// which names resolve.
 func refusal(raw string, allowPrivate bool) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -33,8 +35,11 @@ func refusal(raw string, allowPrivate bool) string {
 	return ""
 }
 
+// refusedUnless names the setting, since most of these addresses are meant for a test machine.
 const refusedUnless = ", so deliveries to it are refused unless server.allow_private_urls is true"
 
+// refusedAddress returns why an address is refused, or "". The metadata services come first: no
+// setting permits them.
 func refusedAddress(addr netip.Addr, allowPrivate bool) string {
 	switch {
 	case slices.Contains(metadata, addr), addr.IsLinkLocalUnicast():

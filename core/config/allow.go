@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// A Forbidden is the error of Load for a remote configuration whose only faults are settings that are left to the
-// machine's own configuration: see Options.Remote. It unwraps to its Problems.
+// A Forbidden is the error of Load for a remote configuration whose only faults are settings
+// that are left to the machine's own configuration: see Options.Remote. It unwraps to its
+// Problems.
 type Forbidden struct{ Problems Problems }
 
 // Error returns one line for each problem.
@@ -18,11 +19,13 @@ func (f Forbidden) Error() string { return f.Problems.Error() }
 // Unwrap returns the problems, for a caller that treats both errors alike.
 func (f Forbidden) Unwrap() error { return f.Problems }
 
-// allowVariable lists fields that a remote configuration may set although such fields are guarded.
+// allowVariable lists fields that a remote configuration may set although such fields are
+// guarded.
 const allowVariable = "GATEWAY_CONFIG_ALLOW"
 
-// An allowance is a remote configuration's: the guarded fields that the machine lets it set, and the secrets that it
-// sets. A nil allowance is for a file of the machine's own, which may set every field.
+// An allowance is a remote configuration's: the guarded fields that the machine lets it set,
+// and the secrets that it sets. A nil allowance is for a file of the machine's own, which may
+// set every field.
 type allowance struct {
 	listed  []string
 	secrets []spelling
@@ -45,11 +48,12 @@ func (s spelling) wholly() bool {
 // partly reports whether a part of a secret comes from variables.
 func (s spelling) partly() bool { return s.variables > 0 }
 
-// guarded are the fields, beside secrets, that a remote configuration may set only with the machine's permission.
+// guarded are the fields, beside secrets, that a remote configuration may set only with the
+// machine's permission.
 var guarded = []string{"server.allow_private_urls", "server.trust_proxy", "server.echo", "server.trusted_proxies", "sources.*.allowed_ips"}
 
-// newAllowance reads GATEWAY_CONFIG_ALLOW: the paths of fields, separated by commas or blanks, with * or a name for an
-// entry.
+// newAllowance reads GATEWAY_CONFIG_ALLOW: the paths of fields, separated by commas or blanks,
+// with * or a name for an entry.
 func newAllowance(lookup func(string) (string, bool), r *report) *allowance {
 	a := &allowance{}
 	if lookup == nil {
@@ -60,6 +64,8 @@ func newAllowance(lookup func(string) (string, bool), r *report) *allowance {
 	if len(a.listed) == 0 {
 		return a
 	}
+	// A misspelt field would leave the refusal in force without an explanation, so it is an
+	// error.
 	known := append(slices.Clone(guarded), secretFields()...)
 	for _, field := range a.listed {
 		if !slices.Contains(known, everyEntry(field)) {
@@ -98,11 +104,13 @@ func secretFields() (paths []string) {
 // namedSections are the sections whose entries have names.
 var namedSections = []string{"sources", "handlers", "queues", "workflows"}
 
+// indexForm matches the index of a list item in a path.
 var indexForm = regexp.MustCompile(`\[[0-9]+\]`)
 
-// fieldOf returns the field of a path under the name that GATEWAY_CONFIG_ALLOW uses. A field of a workflow's steps
-// has its last key only. All headers are one field. Alerts have no names.
+// fieldOf returns the field of a path under the name that GATEWAY_CONFIG_ALLOW uses. A field of
+// a workflow's steps has its last key only. All headers are one field. Alerts have no names.
 func fieldOf(path string) string {
+	// All items of a list are one field.
 	path = indexForm.ReplaceAllString(path, "")
 	section, rest, _ := strings.Cut(path, ".")
 	switch {
@@ -128,7 +136,8 @@ func everyEntry(field string) string {
 	return field
 }
 
-// allows reports whether the machine permits a remote configuration to set the field at a path to any value.
+// allows reports whether the machine permits a remote configuration to set the field at a path
+// to any value.
 func (a *allowance) allows(path string) bool {
 	return a == nil || slices.Contains(a.listed, fieldOf(path)) || slices.Contains(a.listed, everyEntry(path))
 }
@@ -145,7 +154,8 @@ func (a *allowance) note(n *node, path string, header bool) {
 	a.secrets = append(a.secrets, s)
 }
 
-// judge reports the guarded settings and the secrets that a remote configuration may not contain.
+// judge reports the guarded settings and the secrets that a remote configuration may not
+// contain.
 func (a *allowance) judge(c *Config, r *report) {
 	k := checker{Config: c, report: r}
 	for _, f := range []struct {
@@ -161,6 +171,7 @@ func (a *allowance) judge(c *Config, r *report) {
 			k.problem(f.path, "cannot be switched on by a remote configuration: %s; %s", f.why, a.remedy(f.path))
 		}
 	}
+	// The secrets come in the order of the decoder, and the report sorts them.
 	for _, s := range a.secrets {
 		if !a.allows(s.path) && a.inPlain(c, s) {
 			r.add(s.at, s.path, "contains a secret in plain text, and a remote configuration is not secret; write a variable such as ${%s} without a default; %s",
@@ -180,9 +191,10 @@ func variableFor(path string) string {
 	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
 }
 
-// inPlain reports whether a reader of the file can see a secret. Tokens and keys must be single variables: with a
-// default or a text around the variable, an empty variable would make the file's own text the key. Text may stand
-// around a variable in a header (Bearer ...), in the address of an alert and in the URL of a database.
+// inPlain reports whether a reader of the file can see a secret. Tokens and keys must be single
+// variables: with a default or a text around the variable, an empty variable would make the
+// file's own text the key. Text may stand around a variable in a header (Bearer ...), in the
+// address of an alert and in the URL of a database.
 func (a *allowance) inPlain(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {
@@ -196,8 +208,8 @@ func (a *allowance) inPlain(c *Config, s spelling) bool {
 	return !s.wholly()
 }
 
-// secretURL reports whether the address of an alert is secret: it is the address of a chat, which is its credential, or it
-// contains a credential.
+// secretURL reports whether the address of an alert is secret: it is the address of a chat,
+// which is its credential, or it contains a credential.
 func (a *allowance) secretURL(c *Config, path string) bool {
 	i := 0 // an alert that is given without a list has no number
 	if number, found := strings.CutPrefix(path, "alerts["); found {
@@ -207,8 +219,10 @@ func (a *allowance) secretURL(c *Config, path string) bool {
 }
 
 var (
+	// A name counts if its last word is one of these, as in X-Api-Key or X-Session-Token.
 	credentialForm = regexp.MustCompile(`(?i)^(.*[-_])?(authorization|auth|token|key|apikey|secret|password|passwd|cookie|credentials?|session|[a-z]*token|[a-z]*secret)$`)
-	plainKeys      = []string{"idempotency-key", "partition-key", "routing-key"}
+	// These end in key, and are no secrets.
+	plainKeys = []string{"idempotency-key", "partition-key", "routing-key"}
 )
 
 // isCredential reports whether a header with this name carries a credential.
@@ -216,8 +230,8 @@ func isCredential(name string) bool {
 	return credentialForm.MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
 }
 
-// passwordForms find the password in the URL of a database: in its user part, in its query, and in the formats of the
-// drivers' libraries.
+// passwordForms find the password in the URL of a database: in its user part, in its query, and
+// in the formats of the drivers' libraries.
 var passwordForms = []*regexp.Regexp{
 	regexp.MustCompile(`^[a-z]+://[^/@:]*:([^/]*)@`),
 	regexp.MustCompile(`^[^/@:=\s]*:([^/].*)@`),

@@ -6,11 +6,14 @@ import (
 	"slices"
 )
 
-// Same reports whether another configuration has the same meaning, so that a process need not change anything for it.
+// Same reports whether another configuration has the same meaning, so that a process need not
+// change anything for it.
 func (c *Config) Same(other *Config) bool {
 	return same(reflect.ValueOf(c), reflect.ValueOf(other)) && reflect.DeepEqual(c.definitions(), other.definitions())
 }
 
+// definitions returns the texts of the workflows, which also differ if only the name of a
+// variable has changed. It is nil for a Config that Load did not make.
 func (c *Config) definitions() any {
 	if c.origin == nil {
 		return nil
@@ -18,13 +21,14 @@ func (c *Config) definitions() any {
 	return c.origin.definitions
 }
 
-// Forbids returns the changes that a running program refuses, sorted by file and line: changes that it cannot make,
-// and changes that remove a lock or all sources. A file that is reloaded may contain a mistake, and the mistake must
-// neither open a source to everyone nor refuse every sender. A restart of the program makes such a change.
+// Forbids returns the changes that a running program refuses, sorted by file and line: changes
+// that it cannot make, and changes that remove a lock or all sources. A file that is reloaded
+// may contain a mistake, and the mistake must neither open a source to everyone nor refuse
+// every sender. A restart of the program makes such a change.
 //
-// A remote configuration may not let in one more address either, unless GATEWAY_CONFIG_ALLOW lists
-// server.trusted_proxies or sources.*.allowed_ips. A source that was taken away while the gateway runs keeps its last
-// allowed_ips for this check.
+// A remote configuration may not let in one more address either, unless GATEWAY_CONFIG_ALLOW
+// lists server.trusted_proxies or sources.*.allowed_ips. A source that was taken away while the
+// gateway runs keeps its last allowed_ips for this check.
 func (c *Config) Forbids(next *Config) Problems {
 	r := &report{}
 	g := guard{checker{Config: next, report: r}, c}
@@ -48,8 +52,9 @@ func (c *Config) Forbids(next *Config) Problems {
 // remote reports whether a configuration was read from elsewhere than the machine's own files.
 func (c *Config) remote() bool { return c.origin != nil && c.origin.allowed != nil }
 
-// Follow lets c remember the earlier sources, for Forbids. Otherwise a change could take a source away, and the next
-// change could bring it back open to more addresses. The caller calls it when c replaces another configuration.
+// Follow lets c remember the earlier sources, for Forbids. Otherwise a change could take a
+// source away, and the next change could bring it back open to more addresses. The caller calls
+// it when c replaces another configuration.
 func (c *Config) Follow(before *Config) {
 	if !c.remote() {
 		return
@@ -70,7 +75,8 @@ func (c *Config) Follow(before *Config) {
 	}
 }
 
-// was returns the present source of a name, or its last version before it was removed or became a schedule.
+// was returns the present source of a name, or its last version before it was removed or became
+// a schedule.
 func (g guard) was(name string) (Source, bool) {
 	if g.now.origin != nil {
 		if s, gone := g.now.origin.former[name]; gone {
@@ -81,9 +87,9 @@ func (g guard) was(name string) (Source, bool) {
 	return s, known
 }
 
-// proxies reports a remote configuration that trusts other proxies. With a list, the gateway trusts the listed proxies
-// and passes over their entries. Without a list it trusts exactly one proxy, at any address. So neither list contains
-// the other if one of them is empty.
+// proxies reports a remote configuration that trusts other proxies. With a list, the gateway
+// trusts the listed proxies and passes over their entries. Without a list it trusts exactly one
+// proxy, at any address. So neither list contains the other if one of them is empty.
 func (g guard) proxies() {
 	was, is := g.now.Server.TrustedProxies, g.Server.TrustedProxies
 	more := !within(is, was) || len(is) == 0 && len(was) > 0
@@ -130,6 +136,8 @@ func (g guard) locks() {
 	}
 }
 
+// notRemoved reports secrets that protected something and are removed. A changed secret is
+// permitted: users rotate secrets.
 func (g guard) notRemoved(path string, was, is Secrets) {
 	if len(was) > 0 && len(is) == 0 {
 		g.problem(path, "cannot be removed while the gateway runs: everyone would have access; restart it to apply this")
@@ -139,6 +147,7 @@ func (g guard) notRemoved(path string, was, is Secrets) {
 // source reports a source that verified its senders and would stop doing so.
 func (g guard) source(was, is Source) {
 	path := join("sources", is.Name)
+	// Events of type event are protected by the API's token and not by their source.
 	token := was.Type == "event" && len(g.now.API.AuthToken) > 0
 	switch {
 	case !was.verified() && !token || is.verified():
@@ -152,11 +161,12 @@ func (g guard) source(was, is Source) {
 	}
 }
 
-// senders reports a source that accepted only some addresses or topics and would accept any. Any other list is
-// permitted: the permitted senders change, but there is still a limit.
+// senders reports a source that accepted only some addresses or topics and would accept any.
+// Any other list is permitted: the permitted senders change, but there is still a limit.
 func (g guard) senders(was, is Source) {
 	path := join("sources", is.Name)
 	switch at := path + ".allowed_ips"; {
+	// The author of a remote configuration may only narrow the permitted addresses.
 	case g.remote():
 		if !within(allowedBy(is), allowedBy(was)) && !g.origin.allowed.allows(at) {
 			g.problem(at, "cannot accept other addresses while the gateway follows a remote configuration; restart it to apply this, or list %s in %s where it runs", at, allowVariable)

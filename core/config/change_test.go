@@ -11,9 +11,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestChanges checks the verdict on a change of the configuration. Each archive in testdata/change begins with a
-// gateway.yaml. Pairs of files follow: a replacement of gateway.yaml, named for its change, and the verdict on it. The
-// verdict is "same", "allowed" or the problems.
+// TestChanges checks the verdict on a change of the configuration. Each archive in
+// testdata/change begins with a gateway.yaml. Pairs of files follow: a replacement of
+// gateway.yaml, named for its change, and the verdict on it. The verdict is "same", "allowed"
+// or the problems.
 func TestChanges(t *testing.T) {
 	archives, err := filepath.Glob("testdata/change/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -58,7 +59,8 @@ func verdict(now, next *Config) string {
 	return problems.Error() + "\n"
 }
 
-// A running gateway refuses a change of any field of the database, also of a field that is added to the type later.
+// A running gateway refuses a change of any field of the database, also of a field that is
+// added to the type later.
 func TestNoFieldOfTheDatabaseChanges(t *testing.T) {
 	kind := reflect.TypeFor[Database]()
 	for i := range kind.NumField() {

@@ -15,16 +15,20 @@ import (
 	"github.com/eventgateway/gateway/core/verify"
 )
 
-// A checker makes the checks that concern more than the type of one field.
+// A checker makes the checks that concern more than the type of one field. It writes to the
+// Config: parsed forms are set while their texts are checked. It continues after a problem, so
+// that users see all problems at once.
 type checker struct {
 	*Config
 	report      *report
 	sourceNames []string
 }
 
-// validate reports everything that is wrong with a decoded and resolved configuration. A field with a reported
-// problem is empty by now, and its emptiness is not reported again.
+// validate reports everything that is wrong with a decoded and resolved configuration. A field
+// with a reported problem is empty by now, and its emptiness is not reported again.
 func (c *Config) validate(r *report) {
+	// The sections are checked in the order of the documentation. The report sorts the problems
+	// by line anyway.
 	k := checker{c, r, names(c.Sources)}
 	k.database()
 	k.server()
@@ -36,10 +40,13 @@ func (c *Config) validate(r *report) {
 	k.workflows()
 }
 
+// problem reports a fault at the position of the field, or of the nearest mapping around it.
 func (k *checker) problem(path, format string, args ...any) {
 	k.report.add(k.origin.at(path), path, format, args...)
 }
 
+// database checks the fields that the driver needs. Fields of other drivers are only warned of,
+// so that an overlay may change the driver.
 func (k *checker) database() {
 	db := k.Database
 	switch db.Driver {
@@ -47,12 +54,14 @@ func (k *checker) database() {
 		if message := sqliteURL(db.URL.Reveal()); message != "" {
 			k.problem("database.url", "%s", message)
 		}
+	// The address itself is not parsed here: each driver has its own formats.
 	case "postgres", "mysql":
 		k.needs("database.url", "driver "+db.Driver)
 		if scheme, _, found := strings.Cut(db.URL.Reveal(), "://"); found && !slices.Contains(serverSchemes[db.Driver], scheme) {
 			k.problem("database.url", "must begin with %s:// for driver %s", serverSchemes[db.Driver][0], db.Driver)
 		}
 	case "hosted_sql":
+		// A proxy knows its database and account.
 		if k.origin.given("database.hosted_sql_endpoint") {
 			k.url("database.hosted_sql_endpoint", db.HostedSQLEndpoint)
 			return
@@ -63,8 +72,8 @@ func (k *checker) database() {
 	}
 }
 
-// serverSchemes are the schemes of addresses, by driver. An address may also have the format of the driver's library,
-// which has no scheme.
+// serverSchemes are the schemes of addresses, by driver. An address may also have the format of
+// the driver's library, which has no scheme.
 var serverSchemes = map[string][]string{"postgres": {"postgres", "postgresql"}, "mysql": {"mysql", "mariadb"}}
 
 // needs reports a missing field that another field requires.
@@ -80,13 +89,16 @@ func (k *checker) present(path string) bool { return k.origin.given(path) || k.r
 // reported reports whether a problem of a field was reported already.
 func (k *checker) reported(path string) bool { return k.report.paths[path] }
 
+// sqliteURL returns why an address is no file for SQLite, or "".
 func sqliteURL(url string) string {
 	scheme, _, found := strings.Cut(url, "://")
 	switch {
+	// A URL of another database shows that the driver is wrong.
 	case found && scheme != "file" && scheme != "sqlite":
 		return "must be a file for driver sqlite; for another database set database.driver"
 	case strings.Contains(url, ":memory:"):
 		return "must be a file; a database in memory would lose every event at exit"
+	// The gateway sets the options of SQLite itself.
 	case strings.ContainsAny(url, "?#"):
 		return "must be a file without options"
 	case Database{URL: Secret(url)}.SQLitePath() == "":
@@ -95,9 +107,11 @@ func sqliteURL(url string) string {
 	return ""
 }
 
+// server checks the addresses of the listener. Their bounds were checked by the decoder.
 func (k *checker) server() {
 	if host := k.Server.Host; host != "" {
 		_, err := netip.ParseAddr(host)
+		// A host with a port fails both checks.
 		if err != nil && endpoint.CheckHost(host) != nil {
 			k.problem("server.host", "must be an IP address or a host name, without a port")
 		}
@@ -106,6 +120,7 @@ func (k *checker) server() {
 		return
 	}
 	k.url("server.public_url", k.Server.PublicURL)
+	// Paths are appended to it.
 	if strings.ContainsAny(k.Server.PublicURL, "?#") {
 		k.problem("server.public_url", "must not hold a query or a fragment")
 	}
@@ -140,9 +155,11 @@ var sourceFields = []struct {
 	{"allowed_ips", []string{"webhook", "event", "sns"}},
 }
 
+// sources checks which fields belong to the type of each source, and then their contents.
 func (k *checker) sources() {
 	for s := range edited(k.Sources) {
 		path := join("sources", s.Name)
+		// A source with an unknown type was reported already. Its fields cannot be judged.
 		if s.Type != "" {
 			for _, f := range sourceFields {
 				if k.origin.given(path+"."+f.field) && !slices.Contains(f.types, s.Type) {
@@ -172,9 +189,12 @@ func (k *checker) signature(path string, s Source) {
 	if s.Type != "webhook" {
 		return
 	}
+	// A scheme without a secret would refuse every request.
 	if s.Verify != "" {
 		k.needs(path+".secret", "verify: "+s.Verify)
 	}
+	// The user expects the secret to protect the source. An explicit null says that it does
+	// not.
 	if s.Verify == "" && len(s.Secret) > 0 && !k.origin.set(path+".verify") && !k.reported(path+".verify") {
 		k.problem(path+".secret", "is not used without verify, so everyone may send webhooks to this source; add verify with one of %s", listed(verify.Schemes(nil)))
 	}
@@ -209,6 +229,7 @@ func (k *checker) dedup(path, scheme string) {
 	case cover.BodyAlone:
 	case scheme == "":
 		k.problem(path, "body is only for a source with verify: without a signature any sender can change a body, so that a repeat looks new")
+	// Such a scheme needs no dedup, since its id cannot be forged.
 	case cover.DeliveryID:
 		k.problem(path, "body is only for verify: %s, which sign the body alone; %s signs its own id of the delivery, which identifies repeats", alone, scheme)
 	default:
@@ -252,6 +273,7 @@ func (k *checker) schedule(path string, s *Source) {
 	s.Schedule.Value = s.Schedule.Value.In(zone)
 }
 
+// handlers checks each handler, and parses its filter, transform and key.
 func (k *checker) handlers() {
 	for h := range edited(k.Handlers) {
 		path := join("handlers", h.Name)
@@ -260,6 +282,7 @@ func (k *checker) handlers() {
 		if k.origin.set(path + ".signing_secret") { // without it all deliveries share a secret, checked elsewhere
 			k.signing(path+".signing_secret", h.SigningSecret)
 		}
+		// An empty list looks like a way to switch the breaker off.
 		if k.origin.set(path+".circuit_breaker.count") && len(h.CircuitBreaker.Count) == 0 && !k.reported(path+".circuit_breaker.count") {
 			k.problem(path+".circuit_breaker.count", "is empty, so no failure would count; write circuit_breaker: off, or leave count out so that every failure counts")
 		}
@@ -269,12 +292,14 @@ func (k *checker) handlers() {
 	}
 }
 
+// errPublicKey is the fault of a signing secret that can only verify.
 var errPublicKey = errors.New("is a public key (whpk_…), which can verify but not sign; use the private key (whsk_…) or a symmetric one (whsec_…)")
 
 // signing checks the keys with which deliveries are signed.
 func (k *checker) signing(path string, secrets Secrets) {
 	for _, s := range plain(secrets) {
 		key, err := endpoint.ParseSigningKey(s)
+		// A key that only verifies is valid for a source, but not here.
 		if err == nil && !key.Signs() {
 			err = errPublicKey
 		}
@@ -287,6 +312,8 @@ func (k *checker) signing(path string, secrets Secrets) {
 
 // receiver checks the fields that depend on how a handler is called.
 func (k *checker) receiver(path string, h Handler) {
+	// An HTTP handler has a URL, a method and headers. A gRPC handler has an address and
+	// metadata.
 	if h.Type != "grpc" {
 		k.url(path+".url", h.URL)
 		k.headers(path+".headers", h.Headers, endpoint.CheckHeader)
@@ -303,6 +330,7 @@ func (k *checker) receiver(path string, h Handler) {
 	k.headers(path+".headers", h.Headers, endpoint.CheckMetadata)
 }
 
+// queues checks each queue, and parses its filter and key.
 func (k *checker) queues() {
 	for q := range edited(k.Queues) {
 		path := join("queues", q.Name)
@@ -312,10 +340,12 @@ func (k *checker) queues() {
 	}
 }
 
+// filter parses a condition and reports its fault.
 func (k *checker) filter(path string, f *Parsed[*expr.Filter]) {
 	k.expression(path, keep(f, expr.ParseFilter))
 }
 
+// transform parses a template and reports its fault.
 func (k *checker) transform(path string, t *Parsed[*expr.Template]) {
 	k.expression(path, keep(t, expr.ParseTemplate))
 }
@@ -337,6 +367,8 @@ func (k *checker) singularPath(path string, p *Parsed[*expr.Path]) {
 	}
 }
 
+// oneValue reports a path that cannot be read, or that may lead to several values. The text is
+// hidden if it contains the value of a variable.
 func (k *checker) oneValue(path string, singular bool, err error) {
 	const must = "must be a JSONPath to one value, as in $.order.id"
 	switch {
@@ -349,10 +381,12 @@ func (k *checker) oneValue(path string, singular bool, err error) {
 	}
 }
 
+// eventForm has the characters of event types, and the star.
 var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]+$`)
 
 // subscription checks the source and the events of a handler, queue or workflow.
 func (k *checker) subscription(path, source string, events []string) {
+	// A problem of the whole section would make every name unknown.
 	if _, ok := k.Sources[source]; !ok && source != "" && !k.reported("sources") {
 		k.problem(path+".source", "there is no source %s%s", quote(source), k.report.suggest(source, "the sources are", k.sourceNames))
 	}
@@ -364,6 +398,8 @@ func (k *checker) subscription(path, source string, events []string) {
 	}
 }
 
+// alerts checks the places of alerts. Each address may appear once, since an alert's lane is
+// named by its address.
 func (k *checker) alerts() {
 	first := map[string]int{} // by address
 	for i, a := range k.Alerts {
@@ -378,6 +414,7 @@ func (k *checker) alerts() {
 	}
 }
 
+// alertSigning checks the key of an alert, which only alerts of type generic may have.
 func (k *checker) alertSigning(path string, a Alert) {
 	switch {
 	case !k.origin.set(path): // the secret of all deliveries, checked elsewhere
@@ -398,6 +435,7 @@ func (k *checker) alertPath(i int) string {
 
 // headers finds the faults of headers that would otherwise fail every delivery.
 func (k *checker) headers(path string, headers map[string]Secret, check func(name, value string) error) {
+	// Names of headers are compared in their canonical form: x-a and X-A are one header.
 	seen := map[string]string{}
 	for _, name := range names(headers) {
 		here, canonical := join(path, name), textproto.CanonicalMIMEHeaderKey(name)

@@ -23,7 +23,8 @@ func (k *checker) singularReference(path string, p *Parsed[*expr.Reference]) {
 	}
 }
 
-// mapping checks a JSONPath or template. A text with a hole is a template.
+// mapping checks a JSONPath or template. A text with a hole is a template. The two have
+// different messages, since a path with a typing error looks nothing like a template.
 func (k *checker) mapping(path string, m *Parsed[*Mapping]) {
 	if strings.Contains(m.Text, "{{") {
 		k.expression(path, keep(m, func(text string) (*Mapping, error) {

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// loops reports cycles in a list of steps on which no step takes time. A run would repeat such a cycle as fast as the
-// gateway can, until its history is full and it fails. next are the successors of each step. A successor outside of the
-// list is its end.
+// loops reports cycles in a list of steps on which no step takes time. A run would repeat such
+// a cycle as fast as the gateway can, until its history is full and it fails. next are the
+// successors of each step. A successor outside of the list is its end.
 func (k *checker) loops(path string, steps []Step, next [][]int) {
 	reported := make([]bool, len(steps))
 	for i := range steps {
+		// Each loop is reported once, at its first step.
 		if reported[i] {
 			continue
 		}
@@ -29,13 +30,14 @@ func (k *checker) loops(path string, steps []Step, next [][]int) {
 	}
 }
 
-// loopFrom returns the shortest loop through a step and others that take no time, beginning with the step itself; nil
-// if there is none. It searches breadth first.
+// loopFrom returns the shortest loop through a step and others that take no time, beginning
+// with the step itself; nil if there is none. It searches breadth first.
 func loopFrom(start int, steps []Step, next [][]int) []int {
 	if takesTime(steps[start]) {
 		return nil
 	}
 	from := map[int]int{} // for each step on the way, the step before it
+	// from doubles as the set of the steps that were seen.
 	for ahead := []int{start}; len(ahead) > 0; ahead = ahead[1:] {
 		for _, to := range next[ahead[0]] {
 			if to == start {
@@ -61,15 +63,18 @@ func pathBack(start, end int, from map[int]int) []int {
 	return path
 }
 
-// takesTime reports whether a run waits for something outside at a step. A step with an invalid type may.
+// takesTime reports whether a run waits for something outside at a step. A step with an invalid
+// type may.
 func takesTime(s Step) bool {
 	switch s.Type {
 	case "wait":
 		return s.Seconds > 0
+	// These are executed at once.
 	case "choice", "fail":
 		return false
 	case "map":
 		return s.Iterator == nil || takesTime(*s.Iterator)
+	// One branch that takes time is enough, since all branches must end.
 	case "parallel":
 		return slices.ContainsFunc(s.Branches, func(b Branch) bool { return b.URL != "" || slices.ContainsFunc(b.Steps, takesTime) })
 	}

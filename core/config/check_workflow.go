@@ -8,9 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// maxNesting bounds parallel and map steps inside each other.
+// maxNesting bounds parallel and map steps inside each other. Each level makes the paths of steps longer.
 const maxNesting = 5
 
+// workflows checks each workflow: where its events come from, its params, and its steps.
 func (k *checker) workflows() {
 	for _, w := range k.SortedWorkflows() {
 		k.subscription(join("workflows", w.Name), w.Source, w.Events)
@@ -23,6 +24,7 @@ func (k *checker) workflows() {
 func (k *checker) workflow(w Workflow) {
 	path := join("workflows", w.Name)
 	k.params(path+".params", w.Params)
+	// All lists of the workflow share the names.
 	taken := map[string]position{}
 	k.steps(path+".steps", w.Steps, 0, taken, jumpsOf(path, w)...)
 }
@@ -35,14 +37,17 @@ func jumpsOf(path string, w Workflow) []jump {
 	return []jump{{path + ".on_failure", w.OnFailure}}
 }
 
-// cronParams checks that the events of a schedule have the params. The gateway makes the payload of these events itself.
+// cronParams checks that the events of a schedule have the params. The gateway makes the
+// payload of these events itself.
 func (k *checker) cronParams(w Workflow) {
+	// Payloads of other sources are not known before they come.
 	if k.Sources[w.Source].Type != "cron" {
 		return
 	}
 	for i, p := range w.Params {
 		here := index(join("workflows", w.Name)+".params", i)
 		switch known := slices.Contains(tickFields, p.Name); {
+		// Every run would be refused.
 		case !known && p.Required && p.Name != "":
 			k.problem(here+".name", "the events of source %s, which is of type cron, have no %s; they have %s", quote(w.Source), quote(p.Name), strings.Join(tickFields, ", "))
 		case known && p.Type != "" && p.Type != "string":
@@ -54,6 +59,7 @@ func (k *checker) cronParams(w Workflow) {
 // tickFields are the members of the payload of a cron source's events, all of them strings.
 var tickFields = []string{"scheduled_at", "schedule", "source"}
 
+// params reports names that are given twice. Missing names were reported by the decoder.
 func (k *checker) params(path string, params []Param) {
 	seen := map[string]bool{}
 	for i, p := range params {
@@ -65,17 +71,21 @@ func (k *checker) params(path string, params []Param) {
 	}
 }
 
-// steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list of one. taken are the
-// names of all steps of the workflow. others are the jumps into the list, beside its first step.
+// steps checks one list of steps: of a workflow, of a branch, or an iterator, which is a list
+// of one. taken are the names of all steps of the workflow. others are the jumps into the list,
+// beside its first step.
 func (k *checker) steps(path string, steps []Step, depth int, taken map[string]position, others ...jump) {
 	for i := range steps {
 		here := index(path, i)
 		k.stepName(here, steps[i].Name, taken)
 		k.step(here, &steps[i], depth, taken)
 	}
+	// The jumps are checked last, when all names are known.
 	k.flow(path, steps, taken, others)
 }
 
+// stepName checks that a step has a name that no other step of the workflow has. Names are
+// unique in the whole workflow, since errors of a run name a step without its branch.
 func (k *checker) stepName(path, name string, taken map[string]position) {
 	path += ".name"
 	switch first, twice := taken[name]; {
@@ -121,6 +131,7 @@ var stepFields = []struct {
 
 // step checks one step by its type.
 func (k *checker) step(path string, s *Step, depth int, taken map[string]position) {
+	// An unknown type was reported. The fields cannot be judged without it.
 	if s.Type == "" {
 		return
 	}
@@ -131,6 +142,8 @@ func (k *checker) step(path string, s *Step, depth int, taken map[string]positio
 	}
 	k.url(path+".url", s.URL)
 	k.headers(path+".headers", s.Headers, endpoint.CheckHeader)
+	// These checks do not depend on the type. Fields that the type does not have were reported
+	// above.
 	k.data(path, s)
 	k.successor(path, s)
 	switch s.Type {
@@ -151,6 +164,7 @@ func (k *checker) step(path string, s *Step, depth int, taken map[string]positio
 		}
 	case "fail":
 		k.fail(path, s)
+	// Each parallel and map step is one level deeper than its list.
 	case "parallel":
 		k.branches(path, s.Branches, depth+1, taken)
 	case "map":
@@ -160,12 +174,14 @@ func (k *checker) step(path string, s *Step, depth int, taken map[string]positio
 
 // fail checks the error of a fail step.
 func (k *checker) fail(path string, s *Step) {
+	// The code has the form of a name, so that it can be searched for in the errors of runs.
 	if s.Error != "" && !isName(s.Error) {
 		k.problem(path+".error", nameRule)
 	}
 	k.expression(path+".message", keep(&s.Message, expr.ParseText))
 }
 
+// exactlyOne reports a mapping with both or neither of two fields.
 func (k *checker) exactlyOne(path, what, a, b string) {
 	if k.present(path+"."+a) == k.present(path+"."+b) {
 		k.problem(path, "%s needs exactly one of %s and %s", what, a, b)
@@ -180,10 +196,12 @@ func (k *checker) tooDeep(path string, depth int) bool {
 	return depth > maxNesting
 }
 
+// branches checks the branches of a parallel step and the steps in them.
 func (k *checker) branches(path string, branches []Branch, depth int, taken map[string]position) {
 	if len(branches) == 0 && !k.reported(path+".branches") {
 		k.problem(path+".branches", "a parallel step needs at least one branch")
 	}
+	// Deeper steps are not checked: a hostile file may nest very deep.
 	if k.tooDeep(path, depth) {
 		return
 	}
@@ -205,6 +223,7 @@ func (k *checker) branches(path string, branches []Branch, depth int, taken map[
 	}
 }
 
+// mapStep checks the iterator of a map step, which is a single step without successors.
 func (k *checker) mapStep(path string, s *Step, depth int, taken map[string]position) {
 	k.needs(path+".items_path", "a map step")
 	k.exactlyOne(path, "a map step", "url", "iterator")
@@ -212,10 +231,12 @@ func (k *checker) mapStep(path string, s *Step, depth int, taken map[string]posi
 		return
 	}
 	here := path + ".iterator"
+	// Several map steps may leave their iterator's name out.
 	if s.Iterator.Name != iteratorName {
 		k.stepName(here, s.Iterator.Name, taken)
 	}
 	k.step(here, s.Iterator, depth, taken)
+	// Even a jump to the iterator itself is refused.
 	for _, jump := range jumps(here, *s.Iterator) {
 		k.problem(jump.path, "an iterator is a single step, so it cannot go to another one")
 	}
@@ -224,6 +245,7 @@ func (k *checker) mapStep(path string, s *Step, depth int, taken map[string]posi
 // successor checks that a step names its successor at most once.
 func (k *checker) successor(path string, s *Step) {
 	switch {
+	// Without a goto, the order of the list decides.
 	case s.Goto == "":
 	case s.End:
 		k.problem(path+".goto", "the step has end: true, and nothing comes after it; remove one of them")
@@ -255,12 +277,14 @@ func jumps(path string, s Step) (all []jump) {
 
 // flow checks that every jump lands in the same list and that every step of it can be reached.
 func (k *checker) flow(path string, steps []Step, taken map[string]position, others []jump) {
+	// Steps are numbered by their order. The number after the last one is the end of the list.
 	places := map[string]int{}
 	for i, s := range steps {
 		places[s.Name] = i
 	}
 	next := make([][]int, len(steps))
 	var dangling []jump
+	// Runs begin at the first step, or at a step that the workflow names.
 	from := []int{0}
 	for _, j := range others {
 		to, ok := places[j.target]
@@ -296,6 +320,7 @@ func (k *checker) flow(path string, steps []Step, taken map[string]position, oth
 // dangling reports jumps to steps that are not in the same list.
 func (k *checker) dangling(jumps []jump, here []string, taken map[string]position) {
 	for _, j := range jumps {
+		// The name exists, but a jump cannot enter or leave a branch.
 		if _, elsewhere := taken[j.target]; elsewhere {
 			k.problem(j.path, "the step %s is in another list of steps; a jump stays in its own", k.named(j.path, j.target, "of this name"))
 		} else if k.origin.marks[j.path].expanded {
@@ -306,7 +331,8 @@ func (k *checker) dangling(jumps []jump, here []string, taken map[string]positio
 	}
 }
 
-// named returns a name for a message, or other words if the name contains the value of a variable.
+// named returns a name for a message, or other words if the name contains the value of a
+// variable.
 func (k *checker) named(path, name, otherwise string) string {
 	if k.origin.marks[path].expanded {
 		return otherwise
@@ -325,8 +351,8 @@ func (k *checker) shown(path string, steps []Step) (all []string) {
 	return slices.Compact(all)
 }
 
-// fallsThrough reports whether the step after s may come next. For a choice it may only if the choice fails and may
-// continue.
+// fallsThrough reports whether the step after s may come next. For a choice it may only if the
+// choice fails and may continue.
 func fallsThrough(s Step) bool {
 	return !s.End && s.Type != "fail" && s.Goto == "" && (s.Type != "choice" || s.OnFailure == "continue")
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Config is a gateway.yaml, merged, expanded, defaulted and validated. It is not changed after Load.
+// Config is a gateway.yaml, merged, expanded, defaulted and validated. It is not changed after
+// Load.
 type Config struct {
 	// Database says where events and jobs are stored.
 	Database Database `yaml:"database"`
@@ -30,8 +31,9 @@ type Config struct {
 	// Workflows are pipelines started by an event, by name.
 	Workflows map[string]Workflow `yaml:"workflows"`
 
-	// DotEnv holds the variables that .env.<name> set because the environment lacked them, for a caller that wants
-	// other parts of the program (log settings, trace export) to see them too.
+	// DotEnv holds the variables that .env.<name> set because the environment lacked them, for
+	// a caller that wants other parts of the program (log settings, trace export) to see them
+	// too.
 	DotEnv map[string]Secret `yaml:"-"`
 
 	origin *origin // where each field was written; nil if not made by Load
@@ -41,8 +43,9 @@ type Config struct {
 type Database struct {
 	// Driver is sqlite (default), postgres, mysql or hosted_sql (alias d1).
 	Driver string `yaml:"driver" oneof:"sqlite postgres mysql hosted_sql" also:"d1=hosted_sql"`
-	// URL is the address of the database, required for postgres and mysql. For sqlite it is a file, bare or after
-	// "file:" or "sqlite:", default gateway.db; see SQLitePath. It is a Secret because it may hold a password.
+	// URL is the address of the database, required for postgres and mysql. For sqlite it is a
+	// file, bare or after "file:" or "sqlite:", default gateway.db; see SQLitePath. It is a
+	// Secret because it may hold a password.
 	URL Secret `yaml:"url"`
 	// MaxConnections is the pool size, 1 to 1000, default 10.
 	MaxConnections int `yaml:"max_connections" range:"1 1000"`
@@ -62,19 +65,23 @@ type Server struct {
 	Host string `yaml:"host"`
 	// Port is the port to listen on, 1 to 65535, default 8888.
 	Port int `yaml:"port" range:"1 65535"`
-	// PublicURL is the address the outside reaches this server by, without a trailing slash; default none.
+	// PublicURL is the address the outside reaches this server by, without a trailing slash;
+	// default none.
 	PublicURL string `yaml:"public_url"`
-	// MaxBodySize is the largest request body in bytes, 1 to 104857600 (100 MiB), default 1048576 (1 MiB).
+	// MaxBodySize is the largest request body in bytes, 1 to 104857600 (100 MiB), default
+	// 1048576 (1 MiB).
 	MaxBodySize int `yaml:"max_body_size" range:"1 104857600"`
 	// MaxInbound is how many requests are served at once, 1 to 100000, default 100.
 	MaxInbound int `yaml:"max_inbound" range:"1 100000"`
-	// IPRateLimit is requests per second of one client address, 0 to 1000000, default 0: no limit.
+	// IPRateLimit is requests per second of one client address, 0 to 1000000, default 0: no
+	// limit.
 	IPRateLimit int `yaml:"ip_rate_limit" range:"0 1000000"`
 	// AllowPrivateURLs lets outbound calls reach private and loopback addresses, default false.
 	AllowPrivateURLs bool `yaml:"allow_private_urls"`
 	// TrustProxy takes the client address from X-Forwarded-For and X-Real-IP, default false.
 	TrustProxy bool `yaml:"trust_proxy"`
-	// TrustedProxies are the proxies whose entries in X-Forwarded-For are skipped, default none: exactly one hop.
+	// TrustedProxies are the proxies whose entries in X-Forwarded-For are skipped, default
+	// none: exactly one hop.
 	TrustedProxies []Network `yaml:"trusted_proxies"`
 	// Echo serves a receiver for trying things out at /_echo, default false.
 	Echo bool `yaml:"echo"`
@@ -82,16 +89,18 @@ type Server struct {
 
 // API holds the tokens of intake, management API and metrics.
 type API struct {
-	// AuthToken is the bearer token of /events and the management API, or several of which each is accepted; unset leaves
-	// both open.
+	// AuthToken is the bearer token of /events and the management API, or several of which each
+	// is accepted; unset leaves both open.
 	AuthToken Secrets `yaml:"auth_token"`
-	// MetricsAuthToken is the bearer token of /metrics, or several of which each is accepted; unset leaves it open.
+	// MetricsAuthToken is the bearer token of /metrics, or several of which each is accepted;
+	// unset leaves it open.
 	MetricsAuthToken Secrets `yaml:"metrics_auth_token"`
 }
 
 // Delivery has the settings that all handlers share.
 type Delivery struct {
-	// SigningSecret signs outgoing deliveries; several give several signatures. Unset sends none.
+	// SigningSecret signs outgoing deliveries; several give several signatures. Unset sends
+	// none.
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// Timeout bounds one attempt from connect to the end of the reply, 1ms to 1h, default 30s.
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
@@ -111,11 +120,13 @@ type Retry struct {
 
 // Worker bounds the delivery of jobs.
 type Worker struct {
-	// StaleThresholdSecs is after how many seconds a running job counts as stuck, 1 to 86400, default 300.
+	// StaleThresholdSecs is after how many seconds a running job counts as stuck, 1 to 86400,
+	// default 300.
 	StaleThresholdSecs int `yaml:"stale_threshold_secs" range:"1 86400"`
 	// RetentionHours is how many hours finished records are kept, 1 to 87600, default 72.
 	RetentionHours int `yaml:"retention_hours" range:"1 87600"`
-	// DrainTimeoutSecs is how many seconds a shutdown waits for deliveries in flight, 0 to 3600, default 30.
+	// DrainTimeoutSecs is how many seconds a shutdown waits for deliveries in flight, 0 to
+	// 3600, default 30.
 	DrainTimeoutSecs int `yaml:"drain_timeout_secs" range:"0 3600"`
 	// MaxConcurrency is how many deliveries run at once, 1 to 1000, default 10.
 	MaxConcurrency int `yaml:"max_concurrency" range:"1 1000"`
@@ -123,12 +134,12 @@ type Worker struct {
 	BatchSize int `yaml:"batch_size" range:"1 1000"`
 }
 
-// leaseMargin is how much longer than its timeout a delivery is leased at least. It covers the time before the first
-// byte and after the last.
+// leaseMargin is how much longer than its timeout a delivery is leased at least. It covers the
+// time before the first byte and after the last.
 const leaseMargin = 15 * time.Second
 
-// Lease returns the lease of a job for a delivery with this timeout: StaleThresholdSecs, or longer if the timeout
-// requires it, so that the lease outlasts a slow answer.
+// Lease returns the lease of a job for a delivery with this timeout: StaleThresholdSecs, or
+// longer if the timeout requires it, so that the lease outlasts a slow answer.
 func (w Worker) Lease(timeout time.Duration) time.Duration {
 	return max(time.Duration(w.StaleThresholdSecs)*time.Second, timeout+leaseMargin)
 }

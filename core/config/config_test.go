@@ -164,8 +164,9 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestTemplates loads the files that "gateway init" writes. The base file is loaded with every variable set, as in
-// production. With its overlay it is loaded without variables, as on a laptop.
+// TestTemplates loads the files that "gateway init" writes. The base file is loaded with every
+// variable set, as in production. With its overlay it is loaded without variables, as on a
+// laptop.
 func TestTemplates(t *testing.T) {
 	const folder = "../../cmd/gateway/templates"
 	found, err := filepath.Glob(folder + "/*.yaml")
@@ -236,7 +237,8 @@ func TestDefaultTemplateDeliversToItself(t *testing.T) {
 	}
 }
 
-// TestImports keeps the package pure: the caller of Load decides where files and variables come from.
+// TestImports keeps the package pure: the caller of Load decides where files and variables come
+// from.
 func TestImports(t *testing.T) {
 	sources, err := filepath.Glob("*.go")
 	if err != nil {

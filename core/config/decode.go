@@ -8,60 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/units"
 )
 
-// An origin remembers where each field of a configuration was written.
-type origin struct {
-	root  position
-	marks map[string]mark
-	notes []Problem // warnings of reading the files
-
-	lookup      func(string) (string, bool) // reads the environment; may be nil
-	allowed     *allowance                  // of a remote configuration; nil for a file of the machine's own
-	former      map[string]Source           // see Follow
-	definitions map[string]*core.Definition // of workflows, by name; fmt does not follow pointers to the secrets in headers
-}
-
-// A mark is one field that a file gives.
-type mark struct {
-	position
-	zero     bool   // the value equals the default without the field: false, "", []
-	choice   string // the value, for a field with choices
-	expanded bool   // it contains the value of a variable
-}
-
-// set reports whether a file gives the field at path, with any value.
-func (o *origin) set(path string) bool {
-	if o == nil {
-		return false
-	}
-	_, ok := o.marks[path]
-	return ok
-}
-
-// given reports whether a file gives the field at path a value other than the empty one.
-func (o *origin) given(path string) bool {
-	return o.set(path) && !o.marks[path].zero
-}
-
-// at returns the position of the field at path, or of the mapping that would contain it.
-func (o *origin) at(path string) position {
-	if o == nil {
-		return position{}
-	}
-	for path != "" {
-		if m, ok := o.marks[path]; ok {
-			return m.position
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return o.root
-}
-
-// A decoder fills typed values from a tree, strictly, and marks each field that it reads.
+// A decoder fills typed values from a tree, strictly, and marks each field that it reads. Its
+// methods report problems and leave the value unset, so that no later check sees a wrong value.
 type decoder struct {
 	report *report
 	origin *origin
@@ -77,6 +29,8 @@ type rules struct {
 	also                       map[string]string
 }
 
+// rulesOf reads the struct tag of a field. A tag without a value, such as required:"", switches
+// a rule on.
 func rulesOf(tag reflect.StructTag) (r rules) {
 	_, r.required = tag.Lookup("required")
 	_, r.single = tag.Lookup("single")
@@ -99,6 +53,7 @@ func (d *decoder) root(n *node, c *Config) { d.object(n, reflect.ValueOf(c).Elem
 
 // value decodes n into v by v's type.
 func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
+	// The mark is stored last, when the value is known.
 	m := mark{position: n.at, expanded: n.raw != ""}
 	defer func() {
 		m.zero = isUnset(v)
@@ -107,12 +62,14 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 		}
 		d.origin.marks[path] = m
 	}()
+	// A problem of the node was reported already.
 	if n.broken {
 		if len(r.choices) > 0 {
 			v.SetZero() // an unknown choice does not become the default
 		}
 		return
 	}
+	// Types with a syntax of their own come before the kinds of Go.
 	switch v.Interface().(type) {
 	case Duration:
 		d.duration(n, v, path, r)
@@ -123,6 +80,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	case Secret:
 		d.secret(n, v, path)
 		return
+	// One secret may stand for a list of one.
 	case Secrets:
 		r.single = true
 	}
@@ -139,6 +97,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 		return
 	}
 	switch v.Kind() {
+	// The only pointer is the iterator of a map step.
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		d.value(n, v.Elem(), path, r)
@@ -183,8 +142,8 @@ func (d *decoder) wrong(n *node, path, must string) {
 	n.broken = true
 }
 
-// misshapen reports that n should be a mapping or a list. It does not quote n, which may be a list of secrets gone
-// wrong.
+// misshapen reports that n should be a mapping or a list. It does not quote n, which may be a
+// list of secrets gone wrong.
 func (d *decoder) misshapen(n *node, path, must string) {
 	d.report.add(n.at, path, "%s, not %s", must, n.shape())
 	n.broken = true
@@ -192,6 +151,7 @@ func (d *decoder) misshapen(n *node, path, must string) {
 
 // object decodes a mapping with known keys.
 func (d *decoder) object(n *node, v reflect.Value, path string) {
+	// Entries have defaults that the zero value cannot express.
 	if start, ok := entries[v.Type()]; ok {
 		v.Set(reflect.ValueOf(start))
 	}
@@ -228,12 +188,15 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 			n = other
 		}
 	}
+	// An empty secret is an error, while another empty field counts as absent.
 	_, isSecret := v.Interface().(Secret)
 	_, areSecrets := v.Interface().(Secrets)
 	switch {
 	case n == nil:
+	// An overlay takes a value of the base file back so.
 	case r.filled && n.saysNull():
 		d.origin.marks[here] = mark{position: n.at, zero: true}
+	// The empty value was reported.
 	case r.filled && d.empty(n, here):
 	case n.saysNull() && r.keepNull:
 		*v.Addr().Interface().(parsable).source() = "null"
@@ -241,6 +204,7 @@ func (d *decoder) field(parent *node, v reflect.Value, path string, field reflec
 	case !n.null() || isSecret || areSecrets:
 		d.value(n, v, here, r)
 	}
+	// A broken field is not reported as missing as well.
 	if r.required && (n == nil || !n.broken) && !d.origin.given(here) {
 		d.report.add(d.place(n, parent), here, "is required%s", choicesOf(r))
 	}
@@ -254,6 +218,7 @@ func (d *decoder) place(n, parent *node) position {
 	return parent.at
 }
 
+// choicesOf lists the permitted values for the message that a field is required.
 func choicesOf(r rules) string {
 	if len(r.choices) == 0 {
 		return ""
@@ -270,12 +235,16 @@ func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []st
 	}
 }
 
-// isName reports whether a text can be the name of a source, handler, queue, workflow or step. The length is checked
-// separately: counted repetitions in a regular expression take long to compile, at each start of the program.
+// isName reports whether a text can be the name of a source, handler, queue, workflow or step.
+// The length is checked separately: counted repetitions in a regular expression take long to
+// compile, at each start of the program.
 func isName(s string) bool { return len(s) <= 63 && nameForm.MatchString(s) }
 
+// nameForm has the characters of names. They need no escape in a URL, a lane or a metric's
+// label.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
+// nameRule describes the form for messages.
 const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a letter or digit"
 
 // names decodes a mapping whose keys the user chooses: named entries, or headers.
@@ -288,6 +257,7 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 	for _, f := range n.fields {
 		here := join(path, f.key)
 		entry := reflect.New(v.Type().Elem()).Elem()
+		// A map of texts has headers; all other maps have entries with names.
 		if entry.Kind() == reflect.String {
 			d.header(f.value, entry, here)
 			if f.value.null() {
@@ -304,8 +274,8 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 	}
 }
 
-// header decodes a header's value. Such a Secret protects nothing of the gateway, so it may be empty. Null means that
-// the header is not sent: an overlay removes a header so.
+// header decodes a header's value. Such a Secret protects nothing of the gateway, so it may be
+// empty. Null means that the header is not sent: an overlay removes a header so.
 func (d *decoder) header(n *node, v reflect.Value, path string) {
 	d.origin.marks[path] = mark{position: n.at, expanded: n.raw != ""}
 	switch {
@@ -326,8 +296,10 @@ func (d *decoder) list(n *node, v reflect.Value, path string, r rules) {
 			d.misshapen(n, path, `must be a list, as in [a, b] or with one "- " line for each item`)
 			return
 		}
+		// A single item has the path of the field itself.
 		items, where = []*node{n}, func(int) string { return path }
 	}
+	// An empty list of tokens would open what they protect.
 	if _, secrets := v.Interface().(Secrets); secrets && len(items) == 0 {
 		n.broken = true
 		d.report.add(n.at, path, "is empty; give it a value or remove the key")
@@ -348,6 +320,8 @@ func (d *decoder) scalarText(n *node, path, must string) (string, bool) {
 	return n.text, true
 }
 
+// text decodes a text, or one of the field's choices. It adds a suggestion for a misspelt
+// choice, but not if the text comes from a variable.
 func (d *decoder) text(n *node, v reflect.Value, path string, r rules) {
 	must := "must be text"
 	switch {
@@ -360,6 +334,7 @@ func (d *decoder) text(n *node, v reflect.Value, path string, r rules) {
 	if !ok {
 		return
 	}
+	// Other spellings become the documented one here, so that no other code knows them.
 	if choice, ok := r.also[s]; ok {
 		s = choice
 	}
@@ -377,12 +352,15 @@ func (d *decoder) text(n *node, v reflect.Value, path string, r rules) {
 	}
 }
 
+// number decodes a whole number within its bounds. A quoted number is refused with its own
+// message.
 func (d *decoder) number(n *node, v reflect.Value, path string, r rules) {
 	must := fmt.Sprintf("must be a whole number from %s to %s", r.low, r.high)
 	s, ok := d.scalarText(n, path, must)
 	if !ok {
 		return
 	}
+	// Quotes make a text in YAML, and the user probably did not mean that.
 	if _, err := strconv.Atoi(s); err == nil && n.quoted() {
 		d.report.add(n.at, path, "%s; remove the quotes", must)
 		return
@@ -390,6 +368,7 @@ func (d *decoder) number(n *node, v reflect.Value, path string, r rules) {
 	i, err := strconv.Atoi(s)
 	low, _ := strconv.Atoi(r.low)
 	high, _ := strconv.Atoi(r.high)
+	// One message covers both, since it names the bounds.
 	if err != nil || i < low || i > high {
 		d.wrong(n, path, must)
 		return
@@ -397,6 +376,8 @@ func (d *decoder) number(n *node, v reflect.Value, path string, r rules) {
 	v.SetInt(int64(i))
 }
 
+// truth decodes true or false. YAML's yes, no, on and off are refused: YAML 1.2 takes them for
+// text.
 func (d *decoder) truth(n *node, v reflect.Value, path string) {
 	const must = "must be true or false"
 	s, ok := d.scalarText(n, path, must)
@@ -411,6 +392,7 @@ func (d *decoder) truth(n *node, v reflect.Value, path string) {
 	}
 }
 
+// duration decodes a duration within its bounds.
 func (d *decoder) duration(n *node, v reflect.Value, path string, r rules) {
 	s, ok := d.scalarText(n, path, "must be a duration such as 30s or 5m")
 	if !ok {
@@ -430,6 +412,7 @@ func (d *decoder) duration(n *node, v reflect.Value, path string, r rules) {
 	v.Set(reflect.ValueOf(span))
 }
 
+// network decodes an address or a CIDR block.
 func (d *decoder) network(n *node, v reflect.Value, path string) {
 	s, ok := d.scalarText(n, path, "must be an IP address or a CIDR block")
 	if !ok {
@@ -443,8 +426,8 @@ func (d *decoder) network(n *node, v reflect.Value, path string) {
 	v.Set(reflect.ValueOf(network))
 }
 
-// secret decodes a field that must not be empty once it is given: an empty token would open the resource that it
-// protects.
+// secret decodes a field that must not be empty once it is given: an empty token would open the
+// resource that it protects.
 func (d *decoder) secret(n *node, v reflect.Value, path string) {
 	if n.kind != scalar {
 		n.broken = true
@@ -467,6 +450,8 @@ func (d *decoder) empty(n *node, path string) bool {
 	return true
 }
 
+// emptyFrom says that a value is empty because of its variable, which is often not set where
+// the program runs.
 func emptyFrom(n *node) string {
 	if n.raw == "" {
 		return ""

@@ -7,8 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Default returns the configuration of an empty file. Together with entries below it is the only place where a
-// default is written. resolve.go has the values that one field takes from another.
+// Default returns the configuration of an empty file. Together with entries below it is the
+// only place where a default is written. resolve.go has the values that one field takes from
+// another.
 func Default() *Config {
 	return &Config{
 		Database: Database{Driver: "sqlite", MaxConnections: 10},
@@ -52,4 +53,5 @@ const (
 	iteratorName = "item"
 )
 
+// seconds returns a duration for a default.
 func seconds(n int) Duration { return Duration{Duration: time.Duration(n) * time.Second} }

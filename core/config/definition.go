@@ -12,15 +12,18 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// maxDefinition bounds a definition, in bytes. A definition is one value of one row in the store. Aliases are written
-// out in it, so without a bound a small file could make it very large.
+// maxDefinition bounds a definition, in bytes. A definition is one value of one row in the
+// store. Aliases are written out in it, so without a bound a small file could make it very
+// large.
 const maxDefinition = 1 << 20
 
-// Definition returns the definition that new runs of a workflow follow, also after the configuration changes. It is a
-// small configuration of its own: the workflow as it was written, merged with its overlay, and
-// delivery.default_retry, from which the workflow takes missing values. Variables stay unexpanded, so the definition
-// contains no secret that the files do not contain. The order of a workflow's fields does not change its definition.
-// The definition is zero if there is no such workflow, or if the configuration was not made by Load.
+// Definition returns the definition that new runs of a workflow follow, also after the
+// configuration changes. It is a small configuration of its own: the workflow as it was
+// written, merged with its overlay, and delivery.default_retry, from which the workflow takes
+// missing values. Variables stay unexpanded, so the definition contains no secret that the
+// files do not contain. The order of a workflow's fields does not change its definition. The
+// definition is zero if there is no such workflow, or if the configuration was not made by
+// Load.
 func (c *Config) Definition(workflow string) core.Definition {
 	if c.origin == nil {
 		return core.Definition{}
@@ -31,8 +34,9 @@ func (c *Config) Definition(workflow string) core.Definition {
 	return core.Definition{}
 }
 
-// ParseDefinition reads a result of Definition and expands its variables by lookup. The error is Problems, as for
-// Load. It concerns variables only: everything else was valid when the definition was made.
+// ParseDefinition reads a result of Definition and expands its variables by lookup. The error
+// is Problems, as for Load. It concerns variables only: everything else was valid when the
+// definition was made.
 func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Workflow, error) {
 	const file = "definition"
 	r := &report{}
@@ -40,11 +44,14 @@ func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Wor
 	if r.fatal {
 		return Workflow{}, r.sorted()
 	}
+	// Variables are expanded now, so a run follows the secrets of today, and the definition of
+	// its day.
 	env := environment{lookup: lookup, used: map[string]bool{}}
 	env.expand(tree, "", r)
 	c := decode(tree, decoder{report: r, origin: &origin{root: position{file: file}, marks: map[string]mark{}}})
 	k := checker{Config: c, report: r}
 	all := c.SortedWorkflows()
+	// The checks are those of Load, so a definition cannot be less strict than a file.
 	for _, w := range all {
 		k.workflow(w)
 	}
@@ -72,14 +79,16 @@ func definitions(tree *node, r *report) map[string]*core.Definition {
 			r.add(f.value.at, join("workflows", f.key), "is larger than 1 MiB with its aliases written out")
 			continue
 		}
+		// The hash names the definition in the store, so that equal definitions are stored
+		// once.
 		sum := sha256.Sum256(text)
 		all[f.key] = &core.Definition{Hash: hex.EncodeToString(sum[:]), Body: string(text)}
 	}
 	return all
 }
 
-// define writes one definition. If the definition is too large, the result may be cut, but is still too large to
-// pass.
+// define writes one definition. If the definition is too large, the result may be cut, but is
+// still too large to pass.
 func define(tree *node, workflow entry) []byte {
 	root, workflows := &node{kind: mapping}, &node{kind: mapping}
 	if delivery := tree.field("delivery"); delivery != nil {
@@ -91,6 +100,7 @@ func define(tree *node, workflow entry) []byte {
 	}
 	root.put("workflows", workflows)
 	workflows.put(workflow.key, bounded(workflow.value))
+	// Writing would take memory for every alias, so the size is estimated first.
 	if size := root.size(); size > maxDefinition {
 		return make([]byte, size)
 	}
@@ -132,8 +142,8 @@ func (n *node) size() int {
 // source returns a scalar as the file has it.
 func (n *node) source() string { return cmp.Or(n.raw, n.text) }
 
-// written returns n as the YAML library writes it, with sorted fields and unexpanded variables. Quoted texts keep
-// their quotes, and no other scalar gets quotes, which would make it text.
+// written returns n as the YAML library writes it, with sorted fields and unexpanded variables.
+// Quoted texts keep their quotes, and no other scalar gets quotes, which would make it text.
 func (n *node) written() *yaml.Node {
 	switch n.kind {
 	case mapping:
@@ -152,6 +162,8 @@ func (n *node) written() *yaml.Node {
 	return text(n.source(), n.plain)
 }
 
+// text returns a scalar. Quotes keep a text from becoming a number or null when it is read
+// again.
 func text(s string, plain bool) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
 	if !plain {

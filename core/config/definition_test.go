@@ -14,8 +14,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// again parses the definition of every workflow of a configuration. Each result must equal the workflow that Load
-// returned: core/gateway takes one for the other.
+// again parses the definition of every workflow of a configuration. Each result must equal the
+// workflow that Load returned: core/gateway takes one for the other.
 func again(t *testing.T, c *Config) (workflows int) {
 	t.Helper()
 	for name, want := range c.Workflows {
@@ -152,8 +152,8 @@ func TestDefinitionOfNothing(t *testing.T) {
 
 // A few lines of aliases can stand for much text.
 func TestDefinitionTooLarge(t *testing.T) {
-	// The second definition is too large only when it is written: the YAML library escapes characters that cannot be
-	// printed.
+	// The second definition is too large only when it is written: the YAML library escapes
+	// characters that cannot be printed.
 	for _, tt := range []struct {
 		value   string
 		aliases int

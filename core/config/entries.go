@@ -11,33 +11,38 @@ type Source struct {
 	Name string `yaml:"-"`
 	// Type is webhook, event, sns or cron; required.
 	Type string `yaml:"type" required:"" oneof:"webhook event sns cron"`
-	// Verify is the signature scheme of a webhook, default none. Secret is required with it. Given and empty it is an
-	// error, since everyone could send then; null is none, so that an overlay can take it back.
+	// Verify is the signature scheme of a webhook, default none. Secret is required with it.
+	// Given and empty it is an error, since everyone could send then; null is none, so that an
+	// overlay can take it back.
 	Verify string `yaml:"verify" filled:"" oneof:"github stripe shopify hmac slack standard-webhooks gitlab linear paddle twilio" also:"provider_a=github provider_b=stripe provider_c=shopify standard_webhooks=standard-webhooks"`
 	// Secret is the key of the scheme, or several of which any may match.
 	Secret Secrets `yaml:"secret"`
 	// SignatureHeader is the header that scheme hmac reads, default X-Webhook-Signature.
 	SignatureHeader string `yaml:"signature_header"`
-	// Dedup is body if two requests with the same body are the same delivery, also if their headers differ. By default
-	// the sender's own id of a delivery decides. Dedup is only for schemes that sign the body and nothing else.
+	// Dedup is body if two requests with the same body are the same delivery, also if their
+	// headers differ. By default the sender's own id of a delivery decides. Dedup is only for
+	// schemes that sign the body and nothing else.
 	Dedup string `yaml:"dedup" oneof:"body"`
 	// SkipVerify accepts topic notifications unverified, for emulators; default false.
 	SkipVerify bool `yaml:"skip_verify"`
 	// TopicARNs are the only topics from which notifications are accepted, default any.
 	TopicARNs []string `yaml:"topic_arns"`
-	// Schedule is when a cron source fires: five fields, or six with seconds, or a word such as @daily; required for
-	// cron.
+	// Schedule is when a cron source fires: five fields, or six with seconds, or a word such as
+	// @daily; required for cron.
 	Schedule Parsed[cron.Schedule] `yaml:"schedule"`
-	// Timezone is the zone of Schedule: UTC (default), a name such as Europe/Berlin, or a fixed offset such as +09:00.
+	// Timezone is the zone of Schedule: UTC (default), a name such as Europe/Berlin, or a fixed
+	// offset such as +09:00.
 	Timezone string `yaml:"timezone"`
-	// Binary accepts payloads that are no UTF-8 text, byte for byte; default false. Filters, transforms and workflows see
-	// null in place of such a payload.
+	// Binary accepts payloads that are no UTF-8 text, byte for byte; default false. Filters,
+	// transforms and workflows see null in place of such a payload.
 	Binary bool `yaml:"binary"`
-	// Schema is the JSON text of a schema that payloads must match, as expr.ParseSchema takes it, default none. The
-	// file may give a mapping, a text of JSON or YAML, or the name of a file beside it.
+	// Schema is the JSON text of a schema that payloads must match, as expr.ParseSchema takes
+	// it, default none. The file may give a mapping, a text of JSON or YAML, or the name of a
+	// file beside it.
 	Schema Parsed[*expr.Schema] `yaml:"schema" schema:""`
-	// WebhookOrigins are the names of the senders whose CloudEvents handshake is answered, or * for all; default none.
-	// A handshake proves nothing, so deliveries are not held to the names.
+	// WebhookOrigins are the names of the senders whose CloudEvents handshake is answered, or *
+	// for all; default none. A handshake proves nothing, so deliveries are not held to the
+	// names.
 	WebhookOrigins []string `yaml:"webhook_origins"`
 	// AllowedIPs are the only client addresses accepted, default any.
 	AllowedIPs []Network `yaml:"allowed_ips"`
@@ -57,18 +62,20 @@ type Handler struct {
 	Type string `yaml:"type" oneof:"http grpc"`
 	// Method is GET, POST (default), PUT, PATCH or DELETE.
 	Method string `yaml:"method" oneof:"GET POST PUT PATCH DELETE"`
-	// Retry is the effective policy: missing fields of the entry come from delivery.default_retry.
+	// Retry is the effective policy: missing fields of the entry come from
+	// delivery.default_retry.
 	Retry Retry `yaml:"retry"`
 	// Timeout is the effective limit of one attempt, 1ms to 1h, default delivery.timeout.
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// SigningSecret is the key that signs deliveries, default delivery.signing_secret.
 	SigningSecret Secrets `yaml:"signing_secret"`
-	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is delivered,
-	// default none.
+	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first
+	// event is delivered, default none.
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
-	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word off.
+	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word
+	// off.
 	CircuitBreaker CircuitBreaker `yaml:"circuit_breaker" off:""`
 	// Filter is a condition on the payload, default none.
 	Filter Parsed[*expr.Filter] `yaml:"filter" filled:""`
@@ -101,26 +108,28 @@ type Queue struct {
 	Events []string `yaml:"events"`
 	// Filter is a condition on the payload, default none.
 	Filter Parsed[*expr.Filter] `yaml:"filter" filled:""`
-	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first event is queued,
-	// default none.
+	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first
+	// event is queued, default none.
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
 	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.
 	MaxAttempts int `yaml:"max_attempts" range:"1 1000"`
-	// APIKey is the bearer token of the queue's consumers, or several of which each is accepted; unset leaves the queue
-	// open.
+	// APIKey is the bearer token of the queue's consumers, or several of which each is
+	// accepted; unset leaves the queue open.
 	APIKey Secrets `yaml:"api_key"`
 }
 
 // Alert is a place to which alerts are posted.
 type Alert struct {
-	// URL is posted to; required. It is a Secret because chat services put the credential into it.
+	// URL is posted to; required. It is a Secret because chat services put the credential into
+	// it.
 	URL Secret `yaml:"url" required:""`
 	// Type is the body's format: generic (default), slack or discord.
 	Type string `yaml:"type" oneof:"generic slack discord" also:"chat_a=slack chat_b=discord"`
-	// SigningSecret is the key that signs alerts of type generic, as it signs deliveries; default
-	// delivery.signing_secret. Chat services verify no signature, so alerts of their types are not signed.
+	// SigningSecret is the key that signs alerts of type generic, as it signs deliveries;
+	// default delivery.signing_secret. Chat services verify no signature, so alerts of their
+	// types are not signed.
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// On lists the kinds of alerts: dlq, verification_failure; required.
 	On []string `yaml:"on" required:"" oneof:"dlq verification_failure"`

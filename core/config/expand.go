@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare $NAME is no variable,
-// and $$ is no escape: JSONPaths and templates are full of dollars. In a template ${{ is a dollar before a hole. Keys
-// stay unexpanded. The value of a variable is not expanded again. It cannot add to the tree, which is parsed already.
+// expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare
+// $NAME is no variable, and $$ is no escape: JSONPaths and templates are full of dollars. In a
+// template ${{ is a dollar before a hole. Keys stay unexpanded. The value of a variable is not
+// expanded again. It cannot add to the tree, which is parsed already.
 func (e *environment) expand(n *node, path string, r *report) {
 	for _, f := range n.fields {
 		e.expand(f.value, join(path, f.key), r)
@@ -28,8 +29,8 @@ func (e *environment) expand(n *node, path string, r *report) {
 	n.own, n.variables = x.own.String(), x.variables
 }
 
-// An expansion turns one scalar of a file into its value. Its time is proportional to the text: a file may be 1 MiB of
-// variables.
+// An expansion turns one scalar of a file into its value. Its time is proportional to the text:
+// a file may be 1 MiB of variables.
 type expansion struct {
 	*environment
 	expanded   strings.Builder
@@ -43,8 +44,9 @@ type expansion struct {
 // holeFields are the fields that may be templates, in which {{ begins a hole.
 var holeFields = regexp.MustCompile(`^(handlers\.[^.]+\.transform|workflows\..*\.(input|output))$`)
 
-// hasHoles reports whether the field at a path may be a template. There ${{ is a dollar before a hole, as in "${{
-// $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a key.
+// hasHoles reports whether the field at a path may be a template. There ${{ is a dollar before
+// a hole, as in "${{ $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a
+// key.
 func hasHoles(path string) bool { return holeFields.MatchString(path) }
 
 // variableMark stands for the value of a variable where only a file's own text matters.
@@ -53,6 +55,7 @@ const variableMark = "\x00"
 // text expands a text, and notes the mistakes in its variables.
 func (x *expansion) text(s string) {
 	for {
+		// Everything before the next reference is text.
 		before, rest, found := strings.Cut(s, "${")
 		x.expanded.WriteString(before)
 		x.own.WriteString(before)
@@ -75,6 +78,7 @@ func (x *expansion) text(s string) {
 	}
 }
 
+// complain notes a mistake, once for each text.
 func (x *expansion) complain(what string) {
 	if !x.reported[what] {
 		x.reported[what] = true
@@ -110,7 +114,8 @@ func variableAt(s string) (variable, bool) {
 	return v, true
 }
 
-// substitute appends the value of a variable. A default applies to a variable that is unset or empty, as in a shell.
+// substitute appends the value of a variable. A default applies to a variable that is unset or
+// empty, as in a shell.
 func (x *expansion) substitute(v variable) {
 	if x.exposed != nil && !x.exposed(v.name) {
 		x.complain("a remote configuration may not read the environment variable " + v.name +
@@ -124,6 +129,7 @@ func (x *expansion) substitute(v variable) {
 	case v.hasDefault && value == "":
 		x.expanded.WriteString(v.fallback)
 		x.own.WriteString(v.fallback)
+	// A variable that is set and empty is no mistake.
 	case !ok:
 		x.complain("the environment variable " + v.name + " is not set; set it, or write a default as in ${" + v.name + ":-...}")
 	case value != "":

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// hostile are configurations that would keep a careless loader busy. size is how large they are, in bytes.
+// hostile are configurations that would keep a careless loader busy. size is how large they
+// are, in bytes.
 var hostile = map[string]func(size int) string{
 	"variables":           func(n int) string { return "server: {host: \"" + repeat("${A:-x}", n) + "\"}" },
 	"variables that lack": func(n int) string { return "server: {host: \"" + repeat("${A}", n) + "\"}" },
@@ -209,7 +210,8 @@ func bomb(size int, open, end, many string) string {
 	return b.String()
 }
 
-// spent is the CPU time that this process has used. Elapsed time on a busy machine would say nothing.
+// spent is the CPU time that this process has used. Elapsed time on a busy machine would say
+// nothing.
 func spent(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -218,8 +220,8 @@ func spent(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// loadHostile reads a text as a remote configuration with an equal overlay, and collects every error and warning. It
-// returns the CPU time and the length of the errors.
+// loadHostile reads a text as a remote configuration with an equal overlay, and collects every
+// error and warning. It returns the CPU time and the length of the errors.
 func loadHostile(t *testing.T, text string) (took time.Duration, said int) {
 	t.Helper()
 	file := &fstest.MapFile{Data: []byte(text)}
@@ -238,9 +240,10 @@ func loadHostile(t *testing.T, text string) (took time.Duration, said int) {
 	return spent(t) - began, said
 }
 
-// No text keeps the loader busy for long or makes its errors long: a remote configuration is read while the gateway
-// serves. 1 MiB of each text takes less than 1 s of CPU time on a processor of 2024. The test does not measure that,
-// since other machines are slower: eight times the text may take at most thirty times as long.
+// No text keeps the loader busy for long or makes its errors long: a remote configuration is
+// read while the gateway serves. 1 MiB of each text takes less than 1 s of CPU time on a
+// processor of 2024. The test does not measure that, since other machines are slower: eight
+// times the text may take at most thirty times as long.
 func TestHostileConfigurations(t *testing.T) {
 	const size, little = MaxFile / 5, 400 * time.Millisecond
 	for name, make := range hostile {

@@ -20,30 +20,36 @@ type Options struct {
 	FS fs.FS
 	// Path names the base file in FS, such as gateway.yaml.
 	Path string
-	// Env names the overlay, such as local for gateway.local.yaml and .env.local; empty means none. The overlay of
-	// another base file, such as custom.yaml, is custom.local.yaml, or gateway.local.yaml if that is not there.
+	// Env names the overlay, such as local for gateway.local.yaml and .env.local; empty means
+	// none. The overlay of another base file, such as custom.yaml, is custom.local.yaml, or
+	// gateway.local.yaml if that is not there.
 	Env string
 	// Lookup reads the environment; nil means an empty one.
 	Lookup func(string) (string, bool)
-	// Remote says that the files come from elsewhere. Their author may change the configuration, but is not trusted
-	// with the rest of this machine. The files can read only variables whose names begin with GATEWAY_VAR_ or that
-	// GATEWAY_CONFIG_ENV lists, separated by commas. There is no .env file, and a schema cannot be in a file of its
-	// own. The files may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor contain a
-	// secret that is not a variable, unless GATEWAY_CONFIG_ALLOW lists that field. The error is Forbidden if there is
-	// no other fault. Forbids lists the settings that such a configuration may not change.
+	// Remote says that the files come from elsewhere. Their author may change the
+	// configuration, but is not trusted with the rest of this machine. The files can read only
+	// variables whose names begin with GATEWAY_VAR_ or that GATEWAY_CONFIG_ENV lists, separated
+	// by commas. There is no .env file, and a schema cannot be in a file of its own. The files
+	// may not switch on server.allow_private_urls, server.trust_proxy or server.echo, nor
+	// contain a secret that is not a variable, unless GATEWAY_CONFIG_ALLOW lists that field.
+	// The error is Forbidden if there is no other fault. Forbids lists the settings that such a
+	// configuration may not change.
 	Remote bool
 }
 
-// MaxFile bounds each file, in bytes. Load refuses a larger file, and reads at most one byte beyond the bound.
+// MaxFile bounds each file, in bytes. Load refuses a larger file, and reads at most one byte
+// beyond the bound.
 const MaxFile = 1 << 20
 
+// envForm has the characters of an environment's name, which becomes a part of file names.
 var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
 
-// Load reads, merges, expands, decodes and validates a configuration. The error is Problems, with everything that is
-// wrong in any of the files, sorted by file and line, or Forbidden. Load reads the files each time and keeps nothing
-// between calls.
+// Load reads, merges, expands, decodes and validates a configuration. The error is Problems,
+// with everything that is wrong in any of the files, sorted by file and line, or Forbidden.
+// Load reads the files each time and keeps nothing between calls.
 func Load(o Options) (*Config, error) {
 	l := loader{Options: o, env: environment{lookup: o.Lookup, used: map[string]bool{}}}
+	// A remote configuration gets its limits before any file is read.
 	var allowed *allowance
 	if o.Remote {
 		l.env.exposed = exposed(o.Lookup)
@@ -59,6 +65,7 @@ func Load(o Options) (*Config, error) {
 	if l.fatal {
 		return nil, l.sorted()
 	}
+	// Expansion, decoding and validation all run, so that users see all problems at once.
 	l.env.expand(tree, "", &l.report)
 	c := decode(tree, decoder{
 		report: &l.report,
@@ -69,6 +76,8 @@ func Load(o Options) (*Config, error) {
 	if len(l.problems) == 0 {
 		c.origin.definitions = definitions(tree, &l.report)
 	}
+	// Faults come before forbidden settings: a file with a fault is invalid, also if it asks
+	// for too much.
 	valid := len(l.problems) == 0
 	if o.Remote {
 		allowed.judge(c, &l.report)
@@ -93,8 +102,8 @@ func decode(tree *node, d decoder) *Config {
 	return c
 }
 
-// Lookup returns a variable and whether it is set. It looks in the present environment, and in the .env file as Load
-// read it.
+// Lookup returns a variable and whether it is set. It looks in the present environment, and in
+// the .env file as Load read it.
 func (c *Config) Lookup(name string) (string, bool) {
 	if c.origin != nil && c.origin.lookup != nil {
 		if v, ok := c.origin.lookup(name); ok {
@@ -105,7 +114,8 @@ func (c *Config) Lookup(name string) (string, bool) {
 	return v.Reveal(), ok
 }
 
-// fileReader returns the function that reads files named by a configuration; nil if it may not name any.
+// fileReader returns the function that reads files named by a configuration; nil if it may not
+// name any.
 func (l *loader) fileReader() func(name string) ([]byte, error) {
 	if l.Remote {
 		return nil
@@ -122,9 +132,11 @@ type loader struct {
 	notes  []Problem // warnings
 }
 
-// read returns the merged tree of base file and overlay, and fills the environment from the .env file.
+// read returns the merged tree of base file and overlay, and fills the environment from the
+// .env file.
 func (l *loader) read() *node {
 	base, dotenv := l.Path, ""
+	// The .env file is read first, since the variables of both files may come from it.
 	if l.Env != "" && !l.Remote {
 		dotenv = path.Join(path.Dir(base), ".env."+l.Env)
 		l.readDotenv(dotenv)
@@ -150,8 +162,8 @@ func (l *loader) read() *node {
 	return tree
 }
 
-// overlays returns the possible names of the overlay: the name of the base file with the environment's in it, or the
-// name of an overlay that several base files share.
+// overlays returns the possible names of the overlay: the name of the base file with the
+// environment's in it, or the name of an overlay that several base files share.
 func (l *loader) overlays() []string {
 	ext := path.Ext(l.Path)
 	own := strings.TrimSuffix(l.Path, ext) + "." + l.Env + ext
@@ -162,8 +174,8 @@ func (l *loader) overlays() []string {
 	return []string{own, shared}
 }
 
-// overlay reads the overlay and returns its name, which is empty if there is none. Two overlays are a mistake: users
-// could not know which of them counts.
+// overlay reads the overlay and returns its name, which is empty if there is none. Two overlays
+// are a mistake: users could not know which of them counts.
 func (l *loader) overlay() (name string, data []byte) {
 	for _, candidate := range l.overlays() {
 		content, ok := l.file(candidate)
@@ -177,7 +189,8 @@ func (l *loader) overlay() (name string, data []byte) {
 	return name, data
 }
 
-// fileless returns the warning that an environment has no effect, because its files do not exist.
+// fileless returns the warning that an environment has no effect, because its files do not
+// exist.
 func (l *loader) fileless(dotenv string) string {
 	names := l.overlays()
 	if dotenv != "" {
@@ -194,8 +207,8 @@ func (l *loader) fileless(dotenv string) string {
 	return fmt.Sprintf("environment %q has no files: %s nor %s exists", l.Env, neither, names[1])
 }
 
-// readDotenv adds the variables of the .env file that the environment lacks. The parser's error quotes the file,
-// which is full of secrets, so it is not passed on.
+// readDotenv adds the variables of the .env file that the environment lacks. The parser's error
+// quotes the file, which is full of secrets, so it is not passed on.
 func (l *loader) readDotenv(name string) {
 	data, ok := l.file(name)
 	if !ok {
@@ -235,7 +248,8 @@ func readAll(fsys fs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
 
-// programVariable matches the variables that other parts of the program read from the environment.
+// programVariable matches the variables that other parts of the program read from the
+// environment.
 var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|CONFIG_ALLOW|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
 
 // unused warns of variables in the .env file that no part reads: most are misspelt.
@@ -272,6 +286,8 @@ func exposed(lookup func(string) (string, bool)) func(name string) bool {
 	return func(name string) bool { return strings.HasPrefix(name, exposedPrefix) || slices.Contains(listed, name) }
 }
 
+// add takes the variables of the .env file. The process's own variables win, so that a
+// deployment can override the file.
 func (e *environment) add(vars map[string]string) {
 	e.file = maps.Clone(vars)
 	e.added = map[string]Secret{}
@@ -282,6 +298,7 @@ func (e *environment) add(vars map[string]string) {
 	}
 }
 
+// process reads a variable of the process.
 func (e *environment) process(name string) (string, bool) {
 	if e.lookup == nil {
 		return "", false

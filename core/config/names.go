@@ -14,7 +14,9 @@ func Unknown(kind, name string, known []string) error {
 	return core.Refuse(core.NotFound, "no %s %s is configured; %s", kind, quote(name), listKnown(name, known))
 }
 
+// listKnown returns the nearest known name as a question, or the known names.
 func listKnown(name string, known []string) string {
+	// A suggestion is more useful than a long list.
 	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

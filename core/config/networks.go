@@ -17,6 +17,8 @@ func union(networks []Network) []span {
 		all = append(all, span{n.Masked().Addr(), lastOf(n.Prefix)})
 	}
 	slices.SortFunc(all, func(a, b span) int { return a.first.Compare(b.first) })
+	// In the order of their first addresses, each span extends the last one or begins a new
+	// one.
 	merged := all[:0]
 	for _, s := range all {
 		if i := len(merged) - 1; i >= 0 && merged[i].touches(s) {
@@ -30,8 +32,8 @@ func union(networks []Network) []span {
 	return merged
 }
 
-// touches reports whether next overlaps s or begins right after it. next must not begin before s. IPv4 and IPv6 never
-// touch.
+// touches reports whether next overlaps s or begins right after it. next must not begin before
+// s. IPv4 and IPv6 never touch.
 func (s span) touches(next span) bool {
 	if s.last.BitLen() != next.first.BitLen() {
 		return false
@@ -57,6 +59,7 @@ var everyAddress = []Network{{netip.MustParsePrefix("0.0.0.0/0")}, {netip.MustPa
 func within(networks, others []Network) bool {
 	outer := union(others)
 	for _, s := range union(networks) {
+		// The union has no touching spans, so one outer span must contain the whole inner one.
 		i, _ := slices.BinarySearchFunc(outer, s, func(o, s span) int { return o.last.Compare(s.last) })
 		if i == len(outer) || s.first.Less(outer[i].first) || outer[i].first.BitLen() != s.first.BitLen() {
 			return false

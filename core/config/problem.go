@@ -15,14 +15,16 @@ type Problem struct {
 	File string
 	// Line and Column count from 1; 0 means the file as a whole.
 	Line, Column int
-	// Path is the dotted way to the field, such as handlers.billing.events[0]; empty for the file as a whole.
+	// Path is the dotted way to the field, such as handlers.billing.events[0]; empty for the
+	// file as a whole.
 	Path string
-	// Message says how the field is wrong and which values are allowed. It contains no secret and no value of a
-	// variable.
+	// Message says how the field is wrong and which values are allowed. It contains no secret
+	// and no value of a variable.
 	Message string
 }
 
-// String returns one line: gateway.yaml:12:3: handlers.billing.retires: unknown field; did you mean "retry"?
+// String returns one line: gateway.yaml:12:3: handlers.billing.retires: unknown field; did you
+// mean "retry"?
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -48,7 +50,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxProblems bounds the list of problems: 1 MiB of mistakes would be 25 MB of messages, and a log line of that size.
+// maxProblems bounds the list of problems: 1 MiB of mistakes would be 25 MB of messages, and a
+// log line of that size.
 const maxProblems = 1000
 
 // A report collects problems.
@@ -69,7 +72,8 @@ func (r *report) stop(file string, line int, format string, args ...any) {
 	r.fatal = true
 }
 
-// add notes a problem. Quoted texts in a message pass through quote, so that the message stays one line.
+// add notes a problem. Quoted texts in a message pass through quote, so that the message stays
+// one line.
 func (r *report) add(at position, path, format string, args ...any) {
 	if r.paths == nil {
 		r.paths = map[string]bool{}
@@ -82,10 +86,12 @@ func (r *report) add(at position, path, format string, args ...any) {
 	r.problems = append(r.problems, Problem{at.file, at.line, at.column, path, fmt.Sprintf(format, args...)})
 }
 
-// full reports whether further problems are only counted. A caller then need not look for suggestions.
+// full reports whether further problems are only counted. A caller then need not look for
+// suggestions.
 func (r *report) full() bool { return len(r.problems) >= maxProblems }
 
-// sorted returns the problems by file, line and column. A last problem has the number of further ones, if there are any.
+// sorted returns the problems by file, line and column. A last problem has the number of
+// further ones, if there are any.
 func (r *report) sorted() Problems {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
@@ -111,13 +117,14 @@ const (
 	maxListed     = 20  // most words a message lists
 )
 
-// nearest returns the candidate closest to word if it is close enough to be meant, else "". A third of the letters
-// may differ, rounded up: "retires" is "retry", "prot" is "port".
+// nearest returns the candidate closest to word if it is close enough to be meant, else "". A
+// third of the letters may differ, rounded up: "retires" is "retry", "prot" is "port".
 func nearest(word string, candidates []string) string {
 	if len(word) > maxWord {
 		return "" // the distance costs the product of both lengths
 	}
 	best, least := "", (len(word)+2)/3+1
+	// Another case is always the nearest: Retry is retry.
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
 		if strings.EqualFold(c, word) {
 			return c
@@ -129,7 +136,8 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// suggest returns the end of a message about an unknown word: the nearest candidate, or all of them after a label.
+// suggest returns the end of a message about an unknown word: the nearest candidate, or all of
+// them after a label.
 func suggest(word, label string, candidates []string) string {
 	if near := nearest(word, candidates); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

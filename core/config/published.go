@@ -1,7 +1,7 @@
 package config
 
-// publishedSecrets are samples from public sources, which users have copied. They protect nothing. The first ones are
-// from the starter files of earlier versions.
+// publishedSecrets are samples from public sources, which users have copied. They protect
+// nothing. The first ones are from the starter files of earlier versions.
 var publishedSecrets = map[string]bool{
 	"local-dev-token-change-me-please":   true,
 	"local-dev-signing-secret-change-me": true,

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A brokenText is a text in quotes that contains the same quote: YAML ends the text there, and cannot read the rest.
+// A brokenText is a text in quotes that contains the same quote: YAML ends the text there, and
+// cannot read the rest.
 type brokenText struct {
 	line  int
 	key   string // the key of the text; empty in a list
@@ -25,8 +26,8 @@ func (b brokenText) String() string {
 	return fmt.Sprintf("the %c inside of %s ends that text; put %s quotes around it: filter: %s", b.quote, of, names, written)
 }
 
-// brokenTextFrom finds the first broken text at or after a line of a file that is not YAML. The library names the line
-// where the mapping or list of the text begins.
+// brokenTextFrom finds the first broken text at or after a line of a file that is not YAML. The
+// library names the line where the mapping or list of the text begins.
 func brokenTextFrom(data []byte, line int) (brokenText, bool) {
 	block := -1 // the indentation of the line that begins a block of text, in which quotes have no meaning
 	for i, text := range strings.Split(string(data), "\n") {
@@ -47,7 +48,9 @@ func brokenTextFrom(data []byte, line int) (brokenText, bool) {
 }
 
 var (
+	// blockText matches a line that begins a block of text with | or >.
 	blockText = regexp.MustCompile(`(^|[\s:-])[|>][-+0-9]*\s*(#.*)?$`)
+	// keyBefore finds the key of the text that begins at the end of a line.
 	keyBefore = regexp.MustCompile(`([A-Za-z0-9_.-]+)\s*:\s+$`)
 )
 
@@ -65,6 +68,8 @@ func brokenTextIn(line string) (brokenText, bool) {
 			last = c
 			continue // of a text without quotes
 		}
+		// The text ends at its closing quote. Only a comma, a bracket, a colon or a comment may
+		// follow.
 		end := closing(line, i)
 		if end < 0 {
 			return brokenText{}, false // it ends on a later line

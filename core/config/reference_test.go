@@ -14,8 +14,8 @@ import (
 )
 
 // The reference of the manual is written by hand. These tests compare it with the decoder: the
-// fields, types and bounds come from the struct types and their tags, the defaults from a decoded
-// configuration that leaves out every value, and the column Reload from Forbids.
+// fields, types and bounds come from the struct types and their tags, the defaults from a
+// decoded configuration that leaves out every value, and the column Reload from Forbids.
 
 const referenceFile = "../../cmd/gateway/manual/configuration.md"
 

@@ -2,13 +2,14 @@ package config
 
 import "strings"
 
-// resolve fills in the values that a field takes from another one. It asks the origin whether a field is given, and
-// not the value, so that "retry: {max: 3}" keeps the default interval.
+// resolve fills in the values that a field takes from another one. It asks the origin whether a
+// field is given, and not the value, so that "retry: {max: 3}" keeps the default interval.
 func (c *Config) resolve() {
 	if c.Database.Driver == "sqlite" && c.Database.URL == "" {
 		c.Database.URL = sqliteFile
 	}
 	c.Server.PublicURL = strings.TrimRight(c.Server.PublicURL, "/")
+	// Entries of a map cannot be changed in place.
 	for name, h := range c.Handlers {
 		c.resolveHandler(&h)
 		c.Handlers[name] = h
@@ -19,8 +20,10 @@ func (c *Config) resolve() {
 	}
 }
 
+// resolveHandler fills in what a handler takes from delivery.
 func (c *Config) resolveHandler(h *Handler) {
 	path := join("handlers", h.Name)
+	// Each field of retry is resolved by itself.
 	fallback := c.Delivery.DefaultRetry
 	if !c.origin.set(path + ".retry.max") {
 		h.Retry.Max = fallback.Max
@@ -52,14 +55,15 @@ func (c *Config) resolveAlerts() {
 	}
 }
 
-// resolveSteps gives every step the default spacing of retries, but not their number: by default a step is tried
-// once.
+// resolveSteps gives every step the default spacing of retries, but not their number: by
+// default a step is tried once.
 func (c *Config) resolveSteps(path string, steps []Step) {
 	for i := range steps {
 		c.resolveStep(index(path, i), &steps[i])
 	}
 }
 
+// resolveStep resolves a step and the steps in it.
 func (c *Config) resolveStep(path string, s *Step) {
 	if !c.origin.set(path + ".retry.backoff") {
 		s.Retry.Backoff = c.Delivery.DefaultRetry.Backoff
@@ -67,6 +71,7 @@ func (c *Config) resolveStep(path string, s *Step) {
 	if !c.origin.set(path + ".retry.interval") {
 		s.Retry.Interval = c.Delivery.DefaultRetry.Interval
 	}
+	// Steps inside are resolved in the same way, at any depth.
 	for i := range s.Branches {
 		c.resolveSteps(index(path+".branches", i)+".steps", s.Branches[i].Steps)
 	}

@@ -14,13 +14,15 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
+// schemaMust says what may stand in the field.
 const schemaMust = "must be a schema (a mapping with type, required or properties) or the name of a file that holds one"
 
-// schema decodes a JSON Schema. It may stand in place as a mapping, as a text of JSON or YAML, or in a file. The
-// result is its JSON text and the parsed schema.
+// schema decodes a JSON Schema. It may stand in place as a mapping, as a text of JSON or YAML,
+// or in a file. The result is its JSON text and the parsed schema.
 func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema) {
 	var err error
 	switch {
+	// A fault in a part was reported; the schema would only repeat it.
 	case n.anyBroken():
 		n.broken = true
 		return "", nil
@@ -29,6 +31,7 @@ func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema
 		return "", nil
 	case n.kind == mapping:
 		text, schema, err = parseSchema(n.appendJSON(nil))
+	// An empty value is no schema, and any payload is accepted.
 	case strings.TrimSpace(n.text) == "":
 		return "", nil
 	default:
@@ -36,6 +39,7 @@ func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema
 	}
 	switch {
 	case err == nil:
+	// The text of a variable may be a secret, so the message does not describe it.
 	case n.raw != "":
 		d.wrong(n, path, schemaMust)
 	case n.anyExpanded():
@@ -48,7 +52,8 @@ func (d *decoder) schema(n *node, path string) (text string, schema *expr.Schema
 	return text, schema
 }
 
-// schemaProblems returns the lines of a joined error of ParseSchema, or the one line of another error.
+// schemaProblems returns the lines of a joined error of ParseSchema, or the one line of another
+// error.
 func schemaProblems(err error) (lines []string) {
 	all, several := err.(interface{ Unwrap() []error })
 	if !several {
@@ -69,22 +74,24 @@ func parseSchema(text []byte) (string, *expr.Schema, error) {
 	return string(text), schema, nil
 }
 
-// schemaText returns the schema in a scalar, or in the file that the scalar names. A text that is not a mapping is a
-// name.
+// schemaText returns the schema in a scalar, or in the file that the scalar names. A text that
+// is not a mapping is a name.
 func (d *decoder) schemaText(n *node) (string, *expr.Schema, error) {
 	text := strings.TrimSpace(n.text)
+	// The text is tried as a schema first. A name of a file is valid YAML too, but no mapping.
 	inline, err := schemaJSON([]byte(n.text))
 	switch {
 	case err == nil && inline != nil:
 		return parseSchema(inline)
+	// Such a text is meant to be a schema, so its fault is reported and no file is looked for.
 	case err != nil && (text[0] == '{' || strings.Contains(text, "\n")):
 		return "", nil, err
 	}
 	return d.schemaFile(path.Dir(n.at.file), text)
 }
 
-// schemaFile returns the schema of a file in a folder. The path cannot leave the folder: a configuration from
-// elsewhere must not make the gateway read arbitrary files.
+// schemaFile returns the schema of a file in a folder. The path cannot leave the folder: a
+// configuration from elsewhere must not make the gateway read arbitrary files.
 func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) {
 	if d.file == nil {
 		return "", nil, errors.New("a remote configuration comes without other files; write the schema itself here, as in {type: object}")
@@ -93,6 +100,7 @@ func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) 
 	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
 		return "", nil, errors.New("name the file of a schema by its path relative to the configuration, as in schemas/order.json, without .. or a leading slash")
 	}
+	// The folder is that of the file that names the schema, which may be the overlay.
 	data, err := d.file(path.Join(folder, clean))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -106,6 +114,7 @@ func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) 
 	if err == nil {
 		return text, schema, nil
 	}
+	// The problems concern another file, so each names it.
 	var named []error
 	for _, line := range schemaProblems(err) {
 		named = append(named, fmt.Errorf("%s: %s", quote(name), line))
@@ -113,6 +122,7 @@ func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) 
 	return "", nil, errors.Join(named...)
 }
 
+// schemaOf parses the schema of a file, which is JSON or YAML.
 func schemaOf(data []byte) (string, *expr.Schema, error) {
 	text, err := schemaJSON(data)
 	switch {
@@ -136,8 +146,8 @@ func cause(err error) error {
 // startOfJSON distinguishes a text that was meant to be JSON from YAML between braces.
 var startOfJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
-// schemaJSON returns the JSON text of a mapping that is written as JSON or YAML. It returns nil if data is valid YAML
-// but not a mapping.
+// schemaJSON returns the JSON text of a mapping that is written as JSON or YAML. It returns nil
+// if data is valid YAML but not a mapping.
 func schemaJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		// YAML would do for most JSON, but not for tabs and some escapes.
@@ -148,6 +158,7 @@ func schemaJSON(data []byte) ([]byte, error) {
 	}
 	var r report
 	root := parseAny("", data, &r)
+	// One problem is enough: the schema has only one message.
 	if len(r.problems) > 0 {
 		if startOfJSON.Match(data) {
 			_, err := expr.ParseSchema(data)
@@ -171,6 +182,7 @@ func (n *node) anyBroken() bool { return n.any(func(n *node) bool { return n.bro
 // anyExpanded reports whether n or a node in it contains the value of a variable.
 func (n *node) anyExpanded() bool { return n.any(func(n *node) bool { return n.raw != "" }) }
 
+// any reports whether a node or a node in it has a property.
 func (n *node) any(is func(*node) bool) bool {
 	in := func(child *node) bool { return child.any(is) }
 	return is(n) || slices.ContainsFunc(n.items, in) || slices.ContainsFunc(n.fields, func(e entry) bool { return in(e.value) })
@@ -197,6 +209,7 @@ func (n *node) appendJSON(b []byte) []byte {
 		}
 		return append(b, ']')
 	}
+	// Only a spelling without quotes can be null, a truth value or a number.
 	switch lower := strings.ToLower(n.text); {
 	case n.null() || n.plain && (lower == "null" || lower == "~"):
 		return append(b, "null"...)
@@ -205,9 +218,11 @@ func (n *node) appendJSON(b []byte) []byte {
 	case n.plain && jsonNumber.MatchString(n.text):
 		return append(b, n.text...)
 	}
+	// All other scalars are texts, also numbers in a spelling that JSON lacks.
 	return appendText(b, n.text)
 }
 
+// appendComma appends a comma before every item but the first.
 func appendComma(b []byte, i int) []byte {
 	if i > 0 {
 		return append(b, ',')
@@ -215,4 +230,5 @@ func appendComma(b []byte, i int) []byte {
 	return b
 }
 
+// appendText appends a JSON string.
 func appendText(b []byte, s string) []byte { return append(b, expr.Canonical(s)...) }

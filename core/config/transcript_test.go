@@ -16,11 +16,12 @@ import (
 	"github.com/eventgateway/gateway/infra/test/golden"
 )
 
-// TestTranscripts loads each archive in testdata and compares the result with files of the archive. The file problems
-// has the error of Load, and no such file means no error. The files warnings and config are compared if they are there.
-// Each line of config is "path = value"; only the listed paths are compared. The file env is the environment, and all
-// other files are the configuration. An archive with a *.local.* file is loaded with the environment local. An archive
-// with a file remote is loaded as a remote configuration.
+// TestTranscripts loads each archive in testdata and compares the result with files of the
+// archive. The file problems has the error of Load, and no such file means no error. The files
+// warnings and config are compared if they are there. Each line of config is "path = value";
+// only the listed paths are compared. The file env is the environment, and all other files are
+// the configuration. An archive with a *.local.* file is loaded with the environment local. An
+// archive with a file remote is loaded as a remote configuration.
 func TestTranscripts(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -80,7 +81,8 @@ func optionsOf(a *txtar.Archive) Options {
 	return o
 }
 
-// outcome loads an archive. It returns the actual contents of the files problems, warnings and config, by their names.
+// outcome loads an archive. It returns the actual contents of the files problems, warnings and
+// config, by their names.
 func outcome(a *txtar.Archive) map[string]string {
 	var paths []string
 	for _, f := range a.Files {

@@ -19,7 +19,8 @@ type position struct {
 	line, column int
 }
 
-// A kind is one of the three shapes of a node.
+// A kind is one of the three shapes of a node. The library's other shapes, aliases and merge
+// keys, are resolved by then.
 type kind int
 
 const (
@@ -28,8 +29,9 @@ const (
 	list
 )
 
-// A node is a piece of a YAML file that knows its position, also after it was merged into another file. Aliases and
-// merge keys are resolved.
+// A node is a piece of a YAML file that knows its position, also after it was merged into
+// another file. Aliases and merge keys are resolved. It is the one representation between YAML
+// and the Go types. Merging and expansion change it in place.
 type node struct {
 	kind   kind
 	at     position // of the key for a mapping's value, so that every field of an entry can be clicked on alike
@@ -51,8 +53,8 @@ type entry struct {
 	value *node
 }
 
-// null reports whether n has no value. A variable that expands to nothing counts; a variable with the text "null"
-// does not.
+// null reports whether n has no value. A variable that expands to nothing counts; a variable
+// with the text "null" does not.
 func (n *node) null() bool {
 	if n.kind != scalar || !n.plain || n.broken {
 		return false
@@ -60,7 +62,8 @@ func (n *node) null() bool {
 	return n.text == "" || n.raw == "" && slices.Contains([]string{"~", "null", "Null", "NULL"}, n.text)
 }
 
-// quoted reports whether quotes make n a text. Quotes around a variable do not: between braces YAML requires them.
+// quoted reports whether quotes make n a text. Quotes around a variable do not: between braces
+// YAML requires them.
 func (n *node) quoted() bool { return !n.plain && n.raw == "" }
 
 // saysNull reports whether null is written out.
@@ -91,8 +94,8 @@ func (n *node) shape() string {
 	return "text"
 }
 
-// shown describes n where a scalar belongs. It hides the value of a variable, which may be a secret in the wrong
-// place.
+// shown describes n where a scalar belongs. It hides the value of a variable, which may be a
+// secret in the wrong place.
 func (n *node) shown() string {
 	switch {
 	case n.kind != scalar || n.null():
@@ -115,10 +118,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
+// index extends a path by the index of a list item.
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// parse reads the one document of a configuration, which is a mapping. An empty file is an empty mapping. After a
-// problem the tree is incomplete.
+// parse reads the one document of a configuration, which is a mapping. An empty file is an
+// empty mapping. After a problem the tree is incomplete.
 func parse(file string, data []byte, r *report) *node {
 	root := parseAny(file, data, r)
 	if root.kind == mapping {
@@ -146,6 +150,7 @@ func parseAny(file string, data []byte, r *report) *node {
 		syntaxProblem(file, data, err, r)
 		return empty
 	}
+	// A second document would be ignored in silence.
 	if err := decoder.Decode(&second); err == nil {
 		r.stop(file, second.Line, "a second document starts here; a configuration is one document")
 	} else if !errors.Is(err, io.EOF) {
@@ -156,15 +161,18 @@ func parseAny(file string, data []byte, r *report) *node {
 }
 
 var (
+	// yamlLine finds the line in a message of the library.
 	yamlLine = regexp.MustCompile(`line ([0-9]+): `)
-	// parserErrors are the texts for which the library counts lines from 0; for its scanner's it counts from 1.
+	// parserErrors are the texts for which the library counts lines from 0; for its scanner's
+	// it counts from 1.
 	parserErrors = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
-	// unknownAnchor matches an error whose name may be a secret that begins with * and lacks its quotes, so the name
-	// is hidden.
+	// unknownAnchor matches an error whose name may be a secret that begins with * and lacks
+	// its quotes, so the name is hidden.
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// placeless are the errors without a line. For other errors without a line, the fault is in the first line.
+// placeless are the errors without a line. For other errors without a line, the fault is in the
+// first line.
 var placeless = regexp.MustCompile(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
 
 // onlyLine returns the line that contains a text, or 0 if no line or several lines do.
@@ -176,9 +184,12 @@ func onlyLine(data []byte, text string) int {
 	return 1 + bytes.Count(before, []byte("\n"))
 }
 
-// syntaxProblem reports an error of the YAML library, with its line, and without the library's name.
+// syntaxProblem reports an error of the YAML library, with its line, and without the library's
+// name.
 func syntaxProblem(file string, data []byte, err error, r *report) {
+	// The library's line numbers are corrected before the text is replaced.
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	// The message has a line, or concerns the first line, or the whole file.
 	switch m := yamlLine.FindStringSubmatch(text); {
 	case m != nil:
 		line, _ = strconv.Atoi(m[1])
@@ -189,6 +200,7 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 	case placeless.MatchString(text):
 		line = 0
 	}
+	// The library's messages name the symptom. The usual causes are replaced by their remedy.
 	if tab := tabbed(data, line); tab > 0 && strings.HasPrefix(text, "found ") {
 		line, text = tab, "indent with spaces, not tabs"
 	} else if strings.Contains(text, "cannot start any token") {
@@ -211,8 +223,8 @@ func removable(path string) string {
 	return "; null removes it"
 }
 
-// tabbed returns the given line or the next one if a tab indents it, else 0. The library names the line before the
-// tab if the value began there.
+// tabbed returns the given line or the next one if a tab indents it, else 0. The library names
+// the line before the tab if the value began there.
 func tabbed(data []byte, line int) int {
 	all := strings.Split(string(data), "\n")
 	for i := max(line, 1); i <= min(line+1, len(all)); i++ {
@@ -223,10 +235,12 @@ func tabbed(data []byte, line int) int {
 	return 0
 }
 
-// maxDirectives bounds a file's %TAG directives: the library compares each one with all before it.
+// maxDirectives bounds a file's %TAG directives: the library compares each one with all before
+// it.
 const maxDirectives = 100
 
-// maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for billions.
+// maxNodes bounds a file's nodes with aliases written out: a few lines of aliases can stand for
+// billions.
 const maxNodes = 100_000
 
 // A builder converts the library's nodes.
@@ -237,11 +251,13 @@ type builder struct {
 	open   map[*yaml.Node]bool // anchors being written out, to detect an anchor that contains itself
 }
 
+// position returns the place of a node of the library.
 func (b *builder) position(y *yaml.Node) position { return position{b.file, y.Line, y.Column} }
 
 // node converts y, which stands at the given place and path.
 func (b *builder) node(y *yaml.Node, at position, path string) *node {
 	n := &node{at: at}
+	// The bound is reported once. The rest of the tree stays empty.
 	if b.nodes++; b.nodes > maxNodes {
 		if b.nodes == maxNodes+1 {
 			b.report.stop(b.file, 0, "is too large: a configuration has at most %d values, aliases counted each time", maxNodes)
@@ -271,10 +287,14 @@ func (b *builder) node(y *yaml.Node, at position, path string) *node {
 	return n
 }
 
+// knownTag reports whether a tag is one of YAML's own. Other tags would ask for a type that a
+// configuration does not have.
 func knownTag(tag string) bool {
 	return slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq"}, tag)
 }
 
+// alias converts the anchor of an alias again for each alias, so that each copy can be merged
+// and expanded by itself.
 func (b *builder) alias(y *yaml.Node, at position, path string) *node {
 	if b.open[y.Alias] {
 		b.report.add(at, path, "the anchor %s contains itself", quote(y.Value))
@@ -285,8 +305,8 @@ func (b *builder) alias(y *yaml.Node, at position, path string) *node {
 	return b.node(y.Alias, at, path)
 }
 
-// fields reads the keys of a mapping. A key may appear once. Keys that are written out take precedence over those of
-// a merge key (<<).
+// fields reads the keys of a mapping. A key may appear once. Keys that are written out take
+// precedence over those of a merge key (<<).
 func (b *builder) fields(n *node, y *yaml.Node, path string) {
 	var merged []*node
 	for i := 0; i+1 < len(y.Content); i += 2 {
@@ -304,18 +324,21 @@ func (b *builder) fields(n *node, y *yaml.Node, path string) {
 			continue
 		}
 		here := join(path, key.Value)
+		// YAML's parser accepts repeated keys. The last one would win in silence.
 		if first := n.field(key.Value); first != nil {
 			b.report.add(at, here, "is given twice; the first is on line %d", first.at.line)
 			continue
 		}
 		n.put(key.Value, b.node(value, at, here))
 	}
+	// The keys of the mapping itself come first, wherever << stands.
 	for _, m := range merged {
 		b.inherit(n, m, path)
 	}
 }
 
-// inherit adds the fields of a merge key's mapping, or of each of its mappings, where n has none.
+// inherit adds the fields of a merge key's mapping, or of each of its mappings, where n has
+// none.
 func (b *builder) inherit(n, from *node, path string) {
 	switch from.kind {
 	case list:
@@ -347,14 +370,16 @@ func (n *node) keys() (all []string) {
 	return all
 }
 
-// merge lays an overlay over a tree: mappings merge key by key, everything else replaces. A null that is written out
-// removes a mapping, such as a handler, but no section, which would remove all of its tokens. An empty value cannot
-// replace a mapping: otherwise a mapping whose lines are all commented out would erase the base file's mapping.
+// merge lays an overlay over a tree: mappings merge key by key, everything else replaces. A
+// null that is written out removes a mapping, such as a handler, but no section, which would
+// remove all of its tokens. An empty value cannot replace a mapping: otherwise a mapping whose
+// lines are all commented out would erase the base file's mapping.
 func merge(base, over *node, path string, r *report) {
 	for _, f := range over.fields {
 		here := join(path, f.key)
 		old := base.field(f.key)
 		switch {
+		// A null for an unknown name is probably a typing error.
 		case old == nil && f.value.saysNull() && slices.Contains(namedSections, path):
 			r.add(f.value.at, here, "is null, which removes an entry, but %s has none of this name%s", path, r.suggest(f.key, "it has", base.keys()))
 		case old == nil:

@@ -17,7 +17,8 @@ type Duration = units.Duration
 // mask replaces a secret in all output.
 const mask = "***"
 
-// Secret is text that no log, error or encoder prints: each of them sees ***. An empty Secret means "not set".
+// Secret is text that no log, error or encoder prints: each of them sees ***. An empty Secret
+// means "not set".
 type Secret string
 
 // Reveal returns the text itself.
@@ -29,7 +30,7 @@ func (s Secret) String() string { return mask }
 // GoString returns ***.
 func (s Secret) GoString() string { return mask }
 
-// Format writes *** for every verb.
+// Format writes *** for every verb. Without it, %x and %q would print the text.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, mask) }
 
 // MarshalJSON returns "***".
@@ -44,10 +45,12 @@ func (s Secret) MarshalYAML() (any, error) { return mask, nil }
 // LogValue returns ***.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(mask) }
 
-// Secrets is one secret or several. While a key is rotated, the old and the new one are valid together.
+// Secrets is one secret or several. While a key is rotated, the old and the new one are valid
+// together.
 type Secrets []Secret
 
-// First returns the text of the first secret, for a program that authenticates with one; empty if there is none.
+// First returns the text of the first secret, for a program that authenticates with one; empty
+// if there is none.
 func (s Secrets) First() string {
 	if len(s) == 0 {
 		return ""
@@ -58,9 +61,11 @@ func (s Secrets) First() string {
 // Network is an address range: one IP or a CIDR block.
 type Network struct{ netip.Prefix }
 
-// ParseNetwork reads an IP address or a CIDR block. An IPv4 address in IPv6 form becomes IPv4; host bits are cleared.
+// ParseNetwork reads an IP address or a CIDR block. An IPv4 address in IPv6 form becomes IPv4;
+// host bits are cleared.
 func ParseNetwork(s string) (Network, error) {
 	bad := errors.New("must be an IP address or a CIDR block such as 10.0.0.0/8")
+	// A single address is a block of its own size.
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {
 		addr, err := netip.ParseAddr(s)
@@ -69,6 +74,7 @@ func ParseNetwork(s string) (Network, error) {
 		}
 		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	}
+	// An IPv4 address may be written in either form.
 	if addr := prefix.Addr(); addr.Is4In6() {
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
@@ -78,7 +84,8 @@ func ParseNetwork(s string) (Network, error) {
 	return Network{prefix.Masked()}, nil
 }
 
-// SQLitePath returns the file of the sqlite driver: URL without "file:" or "sqlite:", and without the // after it.
+// SQLitePath returns the file of the sqlite driver: URL without "file:" or "sqlite:", and
+// without the // after it.
 func (d Database) SQLitePath() string {
 	path := d.URL.Reveal()
 	for _, scheme := range []string{"file:", "sqlite:"} {

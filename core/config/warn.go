@@ -12,13 +12,15 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks asks for 24 to 64.
+// shortSecret is the length in bytes below which a secret can be guessed; Standard Webhooks
+// asks for 24 to 64.
 const shortSecret = 24
 
 // Warnings returns valid but doubtful settings, sorted by file and line.
 func (c *Config) Warnings() []Problem {
 	r := &report{}
 	w := warner{checker{Config: c, report: r}}
+	// The notes were made while the files were read.
 	if c.origin != nil {
 		r.problems = append(r.problems, c.origin.notes...)
 	}
@@ -53,10 +55,11 @@ var databaseFields = []struct {
 	{"hosted_sql_endpoint", []string{"hosted_sql"}},
 }
 
-// hostedBody is the largest body that always fits into a row of hosted_sql: 2,000,000 bytes less the largest size of
-// headers and ids.
+// hostedBody is the largest body that always fits into a row of hosted_sql: 2,000,000 bytes
+// less the largest size of headers and ids.
 const hostedBody = 1_900_000
 
+// database warns of fields that the driver does not read, and of a proxy without protection.
 func (w warner) database() {
 	db := w.Database
 	for _, f := range databaseFields {
@@ -68,6 +71,7 @@ func (w warner) database() {
 		return
 	}
 	if db.HostedSQLEndpoint != "" {
+		// A proxy in a private network may need no token.
 		if db.APIToken == "" {
 			w.problem("database.api_token", "not set: the proxy is called without a token")
 		}
@@ -85,11 +89,13 @@ func (w warner) database() {
 	}
 }
 
+// isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
+// server warns of an API that is open to everyone, and of weak secrets.
 func (w warner) server() {
 	if len(w.API.AuthToken) == 0 {
 		w.problem("api.auth_token", "not set: everyone may send events and use the management API")
@@ -124,24 +130,30 @@ func (w warner) secrets(path string, secrets ...Secret) {
 	w.guessable(path, tokenRecipe, secrets)
 }
 
+// guessable warns of secrets that are short, published, or have blanks around them. The recipe
+// makes a better one.
 func (w warner) guessable(path, recipe string, secrets []Secret) {
 	for _, s := range secrets {
 		if text := s.Reveal(); text != "" && len(text) < shortSecret {
 			w.problem(path, "is short (%d bytes); use at least %d random ones", len(text), shortSecret)
 		}
+		// Such a secret may be long enough, and is still known to everyone.
 		if publishedSecrets[s.Reveal()] {
 			w.problem(path, "is a sample that was published, so everyone knows it; make another with: %s", recipe)
 		}
+		// Blanks usually come from a copy, or from a file with a line break at its end.
 		if text := s.Reveal(); strings.TrimSpace(text) != text {
 			w.problem(path, "starts or ends with a blank or a line break, which counts as part of it")
 		}
 	}
 }
 
-// signingKeys warns of secrets that the libraries of Standard Webhooks would not accept, or would read differently.
+// signingKeys warns of secrets that the libraries of Standard Webhooks would not accept, or
+// would read differently.
 func (w warner) signingKeys(path string, secrets Secrets) {
 	w.guessable(path, signingRecipe, secrets)
 	for _, s := range secrets {
+		// Both sides must agree on the bytes of the key.
 		if text := s.Reveal(); endpoint.PlainKey(text) && !publishedSecrets[text] {
 			w.problem(path, "is not base64, so its own bytes are the key, which libraries of Standard Webhooks do not take; make another with: %s", signingRecipe)
 		}
@@ -151,6 +163,7 @@ func (w warner) signingKeys(path string, secrets Secrets) {
 	}
 }
 
+// sources warns of sources that accept unsigned events, and of events without a receiver.
 func (w warner) sources() {
 	consumed := w.consumed()
 	for _, s := range w.SortedSources() {
@@ -163,6 +176,7 @@ func (w warner) sources() {
 		case s.SkipVerify:
 			w.problem(path+".skip_verify", "is on: everyone may send notifications to this source")
 		}
+		// Anyone with an AWS account can subscribe this address to a topic.
 		if s.Type == "sns" && len(s.TopicARNs) == 0 {
 			w.problem(path+".topic_arns", "not set: notifications of every topic are accepted, of other accounts too")
 		}
@@ -172,6 +186,7 @@ func (w warner) sources() {
 			w.secrets(path+".secret", s.Secret...)
 		}
 		w.clients(path+".allowed_ips", s.AllowedIPs)
+		// Its events are stored, but nothing happens with them.
 		if !consumed[s.Name] {
 			w.problem(path, "no handler, queue or workflow takes this source's events")
 		}
@@ -181,6 +196,7 @@ func (w warner) sources() {
 // clients warns of networks without any client.
 func (w warner) clients(path string, networks []Network) {
 	for i, n := range networks {
+		// 0.0.0.0 without /0 usually means every address.
 		if n.IsSingleIP() && n.Addr().IsUnspecified() {
 			w.problem(index(path, i), "%s is not the address of a client, so no client is accepted; did you mean %s/0?", n.Addr(), n.Addr())
 		}
@@ -202,11 +218,13 @@ func (w warner) consumed() map[string]bool {
 	return all
 }
 
+// handlers warns of handlers that get no events or whose address is refused, and of weak keys.
 func (w warner) handlers() {
 	for _, h := range w.SortedHandlers() {
 		path := join("handlers", h.Name)
 		w.events(path+".events", h.Source, h.Events)
 		w.url(path+".url", h.URL)
+		// Without its own timeout the handler has that of delivery, which was checked once.
 		if w.origin.set(path + ".timeout") {
 			w.lease(path+".timeout", h.Timeout)
 		}
@@ -223,8 +241,8 @@ func (w warner) events(path, source string, types []string) {
 	}
 }
 
-// takesTick reports whether a type, possibly with stars, matches the type of cron's events. That type has no slash,
-// at which path.Match would stop.
+// takesTick reports whether a type, possibly with stars, matches the type of cron's events.
+// That type has no slash, at which path.Match would stop.
 func takesTick(pattern string) bool {
 	matched, _ := path.Match(pattern, core.CronTick)
 	return matched
@@ -237,6 +255,7 @@ func (w warner) url(path, raw string) {
 	}
 }
 
+// queues warns of messages that never end, and of queues that are open to everyone.
 func (w warner) queues() {
 	for _, q := range w.SortedQueues() {
 		path := join("queues", q.Name)

@@ -6,6 +6,8 @@ import (
 	"strings"
 )
 
+// workflows warns of steps that will fail or wait in vain. One missing public_url is one
+// warning, for all callback steps.
 func (w warner) workflows() {
 	calledBack := ""
 	for _, f := range w.SortedWorkflows() {
@@ -22,8 +24,9 @@ func (w warner) workflows() {
 	}
 }
 
-// Address returns the address at which callers from outside reach this server: server.public_url, or else this
-// machine's own address, which only works on this machine. It has no slash at its end.
+// Address returns the address at which callers from outside reach this server:
+// server.public_url, or else this machine's own address, which only works on this machine. It
+// has no slash at its end.
 func (c *Config) Address() string {
 	if c.Server.PublicURL != "" {
 		return c.Server.PublicURL
@@ -51,12 +54,14 @@ func callbackIn(steps []Step) string {
 	return ""
 }
 
+// steps warns of the steps of one list.
 func (w warner) steps(path string, steps []Step) {
 	for i, s := range steps {
 		w.step(index(path, i), s)
 	}
 }
 
+// step warns of one step and of the steps in it.
 func (w warner) step(path string, s Step) {
 	w.url(path+".url", s.URL)
 	w.credentials(path+".headers", s.Headers)
@@ -77,7 +82,8 @@ func (w warner) step(path string, s Step) {
 	}
 }
 
-// credentials warns of headers of steps that look like credentials and are written out in the file.
+// credentials warns of headers of steps that look like credentials and are written out in the
+// file.
 func (w warner) credentials(path string, headers map[string]Secret) {
 	for _, name := range names(headers) {
 		here := join(path, name)

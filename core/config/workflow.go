@@ -10,22 +10,24 @@ type Workflow struct {
 	Source string `yaml:"source" required:""`
 	// Events are the event types that start it, exact or with * wildcards; none means all.
 	Events []string `yaml:"events"`
-	// Timeout is the number of seconds after which no step of a run starts, 1 to 31536000, default 0: no limit.
+	// Timeout is the number of seconds after which no step of a run starts, 1 to 31536000,
+	// default 0: no limit.
 	Timeout int `yaml:"timeout" range:"1 31536000"`
-	// MaxBytes is how many bytes a run may write before it fails, 1048576 (1 MiB) to 1073741824 (1 GiB), default
-	// 67108864 (64 MiB). The texts that its steps receive and pass on count, and its history. A state that passes
-	// unchanged from step to step does not count.
+	// MaxBytes is how many bytes a run may write before it fails, 1048576 (1 MiB) to 1073741824
+	// (1 GiB), default 67108864 (64 MiB). The texts that its steps receive and pass on count,
+	// and its history. A state that passes unchanged from step to step does not count.
 	MaxBytes int `yaml:"max_bytes" range:"1048576 1073741824"`
 	// Params are the required members of the payload.
 	Params []Param `yaml:"params"`
-	// OnFailure names the step of Steps with which a failing run continues before it fails; default none.
+	// OnFailure names the step of Steps with which a failing run continues before it fails;
+	// default none.
 	OnFailure string `yaml:"on_failure"`
 	// Steps run in order; required.
 	Steps []Step `yaml:"steps" required:""`
 
-	// Earlier says that this is a definition without max_bytes. An earlier version of the gateway made it, and
-	// processes of that version may still work on its runs. They do not touch runs of other definitions, since they
-	// do not know max_bytes.
+	// Earlier says that this is a definition without max_bytes. An earlier version of the
+	// gateway made it, and processes of that version may still work on its runs. They do not
+	// touch runs of other definitions, since they do not know max_bytes.
 	Earlier bool `yaml:"-"`
 }
 
@@ -35,18 +37,20 @@ type Param struct {
 	Name string `yaml:"name" required:""`
 	// Type is string (default), number, boolean, object or array.
 	Type string `yaml:"type" oneof:"string number boolean object array"`
-	// Required refuses payloads without it, default true. A param that is not required may be null.
+	// Required refuses payloads without it, default true. A param that is not required may be
+	// null.
 	Required bool `yaml:"required"`
 }
 
 // Step is one step of a workflow. Its Type determines which fields it may have.
 type Step struct {
-	// Name is unique in the workflow; required, except that an iterator without one is called "item".
+	// Name is unique in the workflow; required, except that an iterator without one is called
+	// "item".
 	Name string `yaml:"name"`
 	// Type is http (default), choice, parallel, map, wait, callback or fail.
 	Type string `yaml:"type" oneof:"http choice parallel map wait callback fail"`
-	// URL is called by an http step (required), receives the token of a callback step, and is called per item by a
-	// map step.
+	// URL is called by an http step (required), receives the token of a callback step, and is
+	// called per item by a map step.
 	URL string `yaml:"url"`
 	// Method is GET, POST (default), PUT, PATCH or DELETE.
 	Method string `yaml:"method" oneof:"GET POST PUT PATCH DELETE"`
@@ -60,8 +64,8 @@ type Step struct {
 	OnFailure string `yaml:"on_failure" oneof:"continue"`
 	// Input is a JSONPath or template that makes the step's input, default the state itself.
 	Input Parsed[*Mapping] `yaml:"input"`
-	// ResultPath is the place of the result in the state: empty (default) replaces the state, "null" drops the
-	// result.
+	// ResultPath is the place of the result in the state: empty (default) replaces the state,
+	// "null" drops the result.
 	ResultPath Parsed[*expr.Path] `yaml:"result_path" null:"keep"`
 	// Output is a JSONPath or template that makes the next state, default the state itself.
 	Output Parsed[*Mapping] `yaml:"output"`
@@ -73,12 +77,13 @@ type Step struct {
 	Seconds int `yaml:"seconds" range:"0 31536000"`
 	// TimestampPath is a JSONPath to the time until which a wait step waits.
 	TimestampPath Parsed[*expr.Reference] `yaml:"timestamp_path"`
-	// CallbackTimeout is how many seconds a callback step waits, 1 to 31536000, default 0: one year.
+	// CallbackTimeout is how many seconds a callback step waits, 1 to 31536000, default 0: one
+	// year.
 	CallbackTimeout int `yaml:"callback_timeout" range:"1 31536000"`
 	// Error is the code of a fail step's error, a name; default none.
 	Error string `yaml:"error"`
-	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template. The default is the
-	// message of the last failure that was caught.
+	// Message is the text of a fail step's error, with {{ }} as in a JSON string of a template.
+	// The default is the message of the last failure that was caught.
 	Message Parsed[*expr.Template] `yaml:"message"`
 	// Choices are the ways out of a choice step; the first choice whose condition holds wins.
 	Choices []Choice `yaml:"choices"`
@@ -100,9 +105,11 @@ type StepRetry struct {
 	Max int `yaml:"max" range:"1 1000"`
 	// Backoff is exponential or fixed, default as in delivery.default_retry.
 	Backoff string `yaml:"backoff" oneof:"exponential fixed"`
-	// Interval is the wait after the first attempt, 1ms to 1d, default as in delivery.default_retry.
+	// Interval is the wait after the first attempt, 1ms to 1d, default as in
+	// delivery.default_retry.
 	Interval Duration `yaml:"interval" range:"1ms 1d"`
-	// Errors are the classes that are tried again: 5xx, 4xx, timeout, network, all; none means all.
+	// Errors are the classes that are tried again: 5xx, 4xx, timeout, network, all; none means
+	// all.
 	Errors []string `yaml:"errors" oneof:"5xx 4xx timeout network all"`
 }
 

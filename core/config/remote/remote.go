@@ -1,17 +1,19 @@
-// Package remote reads configurations from elsewhere: from an HTTP server, or from object stores that a program
-// provides.
+// Package remote reads configurations from elsewhere: from an HTTP server, or from object
+// stores that a program provides.
 //
-// The idea to know: the author of such a configuration decides where events go, and is trusted with no more than
-// that. The configuration is read over TLS or from this machine, without redirects. The address guard of core/egress
-// checks every connection. [config.Options.Remote] keeps the configuration from the environment and the disk.
+// The idea to know: the author of such a configuration decides where events go, and is trusted
+// with no more than that. The configuration is read over TLS or from this machine, without
+// redirects. The address guard of core/egress checks every connection. [config.Options.Remote]
+// keeps the configuration from the environment and the disk.
 //
-// A [Source] makes as few requests as possible: it remembers each document with the version that the server gave it.
-// But a version is only a hint, and the bytes decide whether something has changed. Some stores give the same bytes a
-// new version at each write, and some servers give no version.
+// A [Source] makes as few requests as possible: it remembers each document with the version
+// that the server gave it. But a version is only a hint, and the bytes decide whether something
+// has changed. Some stores give the same bytes a new version at each write, and some servers
+// give no version.
 //
-// remote imports core/config, core/egress, which makes its calls, and core/endpoint. The libraries of object stores
-// are in its folder cloud, which a [Source] does not import: they are larger than the rest of the program, and
-// functions do without them.
+// remote imports core/config, core/egress, which makes its calls, and core/endpoint. The
+// libraries of object stores are in its folder cloud, which a [Source] does not import: they
+// are larger than the rest of the program, and functions do without them.
 package remote
 
 import (
@@ -33,9 +35,10 @@ type Store interface {
 	// Check returns the fault of an address, without a call.
 	Check(u *url.URL) error
 
-	// Read returns at most most bytes of the object at an address that Check has passed. If etag is not empty and
-	// still the object's, the result may be Same without a body. The error of an object that does not exist is
-	// [fs.ErrNotExist]. No error contains the address's query.
+	// Read returns at most most bytes of the object at an address that Check has passed. If
+	// etag is not empty and still the object's, the result may be Same without a body. The
+	// error of an object that does not exist is [fs.ErrNotExist]. No error contains the
+	// address's query.
 	Read(ctx context.Context, u *url.URL, etag string, most int64) (Object, error)
 }
 
@@ -59,6 +62,7 @@ func parse(raw string, stores map[string]Store) (*url.URL, Store, error) {
 	switch last := path.Base(u.EscapedPath()); {
 	case !known:
 		return nil, nil, errors.New("has an unknown scheme; the known ones are " + schemes(stores))
+	// The address appears in logs and in processes' arguments.
 	case u.User != nil:
 		return nil, nil, errors.New("must not hold a user name or password: the object must be public")
 	case u.Host == "":
@@ -71,6 +75,7 @@ func parse(raw string, stores map[string]Store) (*url.URL, Store, error) {
 	return u, store, store.Check(u)
 }
 
+// schemes lists the schemes for an error.
 func schemes(stores map[string]Store) string {
 	var names []string
 	for scheme := range stores {
@@ -94,8 +99,8 @@ func sibling(u *url.URL, file string) (*url.URL, error) {
 	return found, nil
 }
 
-// CheckPlain refuses an address that is neither https nor on this machine: an attacker on the network could replace
-// its configuration.
+// CheckPlain refuses an address that is neither https nor on this machine: an attacker on the
+// network could replace its configuration.
 func CheckPlain(u *url.URL) error {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	addr, err := netip.ParseAddr(host)

@@ -20,8 +20,8 @@ import (
 
 // Options say how to read a configuration.
 type Options struct {
-	// Env names the overlay, such as local for gateway.local.yaml beside gateway.yaml; empty means none. An overlay
-	// that does not exist has no effect.
+	// Env names the overlay, such as local for gateway.local.yaml beside gateway.yaml; empty
+	// means none. An overlay that does not exist has no effect.
 	Env string
 	// Lookup reads the environment; [config.Options.Remote] says which part.
 	Lookup func(string) (string, bool)
@@ -49,6 +49,7 @@ type document struct {
 	body   []byte
 }
 
+// A digest is compared in place of a document, so that the last Load need not keep its bodies.
 type digest [sha256.Size]byte
 
 // digest returns the same value for documents with the same bytes.
@@ -59,8 +60,10 @@ func (d document) digest() digest {
 	return sha256.Sum256(d.body)
 }
 
-// Open makes a source of an address. It makes no call. Errors do not quote the address, which may contain a key.
+// Open makes a source of an address. It makes no call. Errors do not quote the address, which
+// may contain a key.
 func Open(address string, o Options) (*Source, error) {
+	// Object stores come from the caller, since their libraries are large.
 	stores := map[string]Store{"http": server{o.Client}, "https": server{o.Client}}
 	maps.Copy(stores, o.Stores)
 	u, store, err := parse(address, stores)
@@ -73,8 +76,9 @@ func Open(address string, o Options) (*Source, error) {
 // Name returns the address without its query.
 func (s *Source) Name() string { return name(s.base) }
 
-// Load reads the present configuration. The error is [config.Problems] if the documents have faults, or
-// [context.Canceled]. Any other error is the reason why a document could not be read.
+// Load reads the present configuration. The error is [config.Problems] if the documents have
+// faults, or [context.Canceled]. Any other error is the reason why a document could not be
+// read.
 func (s *Source) Load(ctx context.Context) (*config.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,15 +87,18 @@ func (s *Source) Load(ctx context.Context) (*config.Config, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	// They are kept also if the configuration is invalid: otherwise Changed would report the
+	// same file again and again.
 	s.known, s.loaded = r.documents, digests(r.documents)
 	return c, err
 }
 
-// Changed reports whether the present documents differ from the documents of the last Load, successful or not. Before the
-// first Load it returns false.
+// Changed reports whether the present documents differ from the documents of the last Load,
+// successful or not. Before the first Load it returns false.
 func (s *Source) Changed(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Only files that the last Load opened are read, the missing overlay included.
 	for file := range s.known {
 		d, err := s.read(ctx, file)
 		if err != nil {
@@ -102,6 +109,7 @@ func (s *Source) Changed(ctx context.Context) (bool, error) {
 	return !maps.Equal(s.loaded, digests(s.known)), nil
 }
 
+// digests returns the digests of all documents, by the name of the file.
 func digests(documents map[string]document) map[string]digest {
 	all := map[string]digest{}
 	for file, d := range documents {
@@ -124,6 +132,7 @@ func (s *Source) read(ctx context.Context, file string) (document, error) {
 	had := s.known[file]
 	got, err := s.store.Read(reading, u, had.etag, config.MaxFile+1)
 	switch {
+	// The caller gave up; that is no fault of the server.
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		return document{}, ctx.Err()
 	case errors.Is(err, fs.ErrNotExist) && u == s.base:
@@ -146,8 +155,8 @@ type reading struct {
 	err       error // the reason why a file could not be read
 }
 
-// Open reads the base file, or a file beside it. Only the last part of the name counts, since Load opens files in one
-// folder.
+// Open reads the base file, or a file beside it. Only the last part of the name counts, since
+// Load opens files in one folder.
 func (r *reading) Open(name string) (fs.File, error) {
 	if r.err != nil { // Load opens the overlay even after the base file failed
 		return nil, r.err

@@ -37,7 +37,8 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-// A server may send no version, a new version each time, or a weak one. Then Changed compares the bytes.
+// A server may send no version, a new version each time, or a weak one. Then Changed compares
+// the bytes.
 func TestSourceDoesNotTrustVersions(t *testing.T) {
 	serial := 0
 	for name, versions := range map[string]func(string) string{
@@ -119,7 +120,8 @@ func TestSourceOverlayForbidden(t *testing.T) {
 	}
 }
 
-// A name of an environment cannot lead to another folder: a wrong name is refused without a request.
+// A name of an environment cannot lead to another folder: a wrong name is refused without a
+// request.
 func TestSourceEnvironment(t *testing.T) {
 	site := newSite(t)
 	for _, env := range []string{"../x", "a/b", "a?b", "A"} {

@@ -19,13 +19,17 @@ import (
 // ?endpoint= for an account that is elsewhere than https://account.blob.core.windows.net.
 type azure struct{}
 
+// parameters has no region: the account's name determines it.
 func (azure) parameters() []string { return []string{"endpoint"} }
 
 var (
+	// The forms check the characters only. The provider checks the lengths.
 	accountForm   = regexp.MustCompile(`^[a-z0-9]+$`)
 	containerForm = regexp.MustCompile(`^([a-z0-9][a-z0-9-]*[a-z0-9]|\$root|\$web)$`)
 )
 
+// locate splits the path at its first slash: the container, and the name of the blob, which may
+// contain slashes.
 func (azure) locate(u *url.URL) (place, error) {
 	folder, key, found := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
@@ -39,6 +43,8 @@ func (azure) locate(u *url.URL) (place, error) {
 	return place{bucket: u.Host + "/" + folder, key: key, endpoint: u.Query().Get("endpoint")}, nil
 }
 
+// open makes a client without credentials. The retries and the telemetry of the library are
+// switched off.
 func (azure) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
 	account, folder, _ := strings.Cut(p.bucket, "/")
 	endpoint := "https://" + account + ".blob.core.windows.net"
@@ -56,4 +62,5 @@ func (azure) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucke
 	return azureblob.OpenBucket(ctx, client, nil)
 }
 
+// reading needs no options.
 func (azure) reading(*blob.Attributes) *blob.ReaderOptions { return nil }

@@ -1,16 +1,18 @@
-// Package cloud has the object stores of core/config/remote: S3 and compatible stores, Google Cloud Storage, and
-// Azure Blob Storage, through gocloud.dev/blob.
+// Package cloud has the object stores of core/config/remote: S3 and compatible stores, Google
+// Cloud Storage, and Azure Blob Storage, through gocloud.dev/blob.
 //
-// The idea to know: the providers' libraries look for credentials, retry, follow redirects and measure by themselves,
-// and would do so past the address guard. Here they get no credentials, one try, and a client of core/egress that
-// they cannot avoid. Only the address of the object can name an endpoint, no file can. So they read public objects
-// only.
+// The idea to know: the providers' libraries look for credentials, retry, follow redirects and
+// measure by themselves, and would do so past the address guard. Here they get no credentials,
+// one try, and a client of core/egress that they cannot avoid. Only the address of the object
+// can name an endpoint, no file can. So they read public objects only.
 //
-// The version of an object is requested first, and the object is read only if the version is new. All three providers
-// do that in the same way. They differ in conditional reads, or have none.
+// The version of an object is requested first, and the object is read only if the version is
+// new. All three providers do that in the same way. They differ in conditional reads, or have
+// none.
 //
-// cloud is the only importer of gocloud.dev and of the providers' libraries, which are half as large as the program;
-// functions do without it. It imports core, core/config/remote, core/egress and core/endpoint.
+// cloud is the only importer of gocloud.dev and of the providers' libraries, which are half as
+// large as the program; functions do without it. It imports core, core/config/remote,
+// core/egress and core/endpoint.
 package cloud
 
 import (
@@ -36,8 +38,9 @@ import (
 	"github.com/eventgateway/gateway/core/endpoint"
 )
 
-// Stores returns the stores of s3, gs and az addresses. client makes the calls. lookup reads the environment:
-// AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_DEFAULT_REGION and STORAGE_EMULATOR_HOST, and no credentials.
+// Stores returns the stores of s3, gs and az addresses. client makes the calls. lookup reads
+// the environment: AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_DEFAULT_REGION and
+// STORAGE_EMULATOR_HOST, and no credentials.
 func Stores(client *egress.Client, lookup func(string) (string, bool)) map[string]remote.Store {
 	env := func(name string) string { v, _ := lookup(name); return v }
 	return map[string]remote.Store{
@@ -52,13 +55,15 @@ type provider interface {
 	// parameters lists the permitted parameters of an address.
 	parameters() []string
 
-	// locate returns the place of an object, or the fault of its address. The address has only permitted parameters.
+	// locate returns the place of an object, or the fault of its address. The address has only
+	// permitted parameters.
 	locate(u *url.URL) (place, error)
 
 	// open opens a bucket. It makes no call.
 	open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error)
 
-	// reading returns options for reading exactly the version that Attributes found; nil if that needs none.
+	// reading returns options for reading exactly the version that Attributes found; nil if
+	// that needs none.
 	reading(*blob.Attributes) *blob.ReaderOptions
 }
 
@@ -116,8 +121,8 @@ func checkEndpoint(raw string) error {
 	return nil
 }
 
-// bucketForm has the common rules of S3 and Google Cloud Storage. The providers check the length of a name
-// themselves: counted repetitions take long to compile.
+// bucketForm has the common rules of S3 and Google Cloud Storage. The providers check the
+// length of a name themselves: counted repetitions take long to compile.
 var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
 
 // object returns the place of an object whose bucket is the host of the address.
@@ -134,6 +139,7 @@ func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (r
 	if err != nil {
 		return remote.Object{}, err
 	}
+	// Each reading has a client of its own, with a witness of its own.
 	calls := s.client.HTTPClient(remote.Timeout)
 	w := &witness{next: calls.Transport, start: time.Now()}
 	calls.Transport = w
@@ -181,8 +187,8 @@ func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, 
 	return remote.Object{ETag: found.ETag, Body: body}, err
 }
 
-// A witness remembers the result of the last call. The libraries report it in different words, at length, and with
-// addresses.
+// A witness remembers the result of the last call. The libraries report it in different words,
+// at length, and with addresses.
 type witness struct {
 	next   http.RoundTripper
 	start  time.Time

@@ -15,14 +15,17 @@ import (
 	"gocloud.dev/blob/s3blob"
 )
 
-// amazon has S3's buckets, and with an endpoint the buckets of compatible stores: s3://bucket/key, ?region= and
-// ?endpoint=.
+// amazon has S3's buckets, and with an endpoint the buckets of compatible stores:
+// s3://bucket/key, ?region= and ?endpoint=.
 type amazon struct{ env func(string) string }
 
+// parameters has the region too, since S3 answers only in the region of a bucket.
 func (amazon) parameters() []string { return []string{"endpoint", "region"} }
 
 var regionForm = regexp.MustCompile(`^[a-z0-9-]+$`)
 
+// locate takes the region and the endpoint from the address, and else from the variables of
+// AWS's own tools.
 func (a amazon) locate(u *url.URL) (place, error) {
 	p, err := object(u)
 	if err != nil {
@@ -36,6 +39,7 @@ func (a amazon) locate(u *url.URL) (place, error) {
 	return p, nil
 }
 
+// open makes a client with anonymous credentials and without retries.
 func (amazon) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
 	o := s3.Options{
 		Region:      p.region,
@@ -52,4 +56,5 @@ func (amazon) open(ctx context.Context, p place, calls *http.Client) (*blob.Buck
 	return s3blob.OpenBucket(ctx, s3.New(o), p.bucket, nil)
 }
 
+// reading needs no options.
 func (amazon) reading(*blob.Attributes) *blob.ReaderOptions { return nil }
