@@ -51,7 +51,7 @@ func ParseDefinition(d core.Definition, lookup func(string) (string, bool)) (Wor
 	c := decode(tree, decoder{report: r, origin: &origin{root: position{file: file}, marks: map[string]mark{}}})
 	k := checker{Config: c, report: r}
 	all := c.SortedWorkflows()
-	// The checks are those of Load, so a definition cannot be less strict than a file.
+	// Load makes the same checks, so a definition is as strict as a file.
 	for _, w := range all {
 		k.workflow(w)
 	}

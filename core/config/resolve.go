@@ -20,7 +20,7 @@ func (c *Config) resolve() {
 	}
 }
 
-// resolveHandler fills in what a handler takes from delivery.
+// resolveHandler fills in the values that a handler takes from delivery.
 func (c *Config) resolveHandler(h *Handler) {
 	path := join("handlers", h.Name)
 	// Each field of retry is resolved by itself.

@@ -14,7 +14,7 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// schemaMust says what may stand in the field.
+// schemaMust lists the permitted forms of the field.
 const schemaMust = "must be a schema (a mapping with type, required or properties) or the name of a file that holds one"
 
 // schema decodes a JSON Schema. It may stand in place as a mapping, as a text of JSON or YAML,
@@ -100,7 +100,7 @@ func (d *decoder) schemaFile(folder, name string) (string, *expr.Schema, error) 
 	if !fs.ValidPath(clean) || clean == "." || strings.Contains(name, `\`) {
 		return "", nil, errors.New("name the file of a schema by its path relative to the configuration, as in schemas/order.json, without .. or a leading slash")
 	}
-	// The folder is that of the file that names the schema, which may be the overlay.
+	// The file is beside the file that names it, which may be the overlay.
 	data, err := d.file(path.Join(folder, clean))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

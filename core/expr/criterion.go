@@ -276,7 +276,7 @@ func (o *bound) meets(b *budget, v any) bool {
 
 // allows reports whether a value with this order relative to the bound meets it.
 func (o *bound) allows(order int) bool {
-	// order is that of the bound relative to the value.
+	// order is positive if the bound is greater than the value.
 	return order*o.direction > 0 || o.orEqual && order == 0
 }
 

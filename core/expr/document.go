@@ -189,7 +189,7 @@ func (d *Document) readForm() bool {
 	return d.decoded
 }
 
-// isForm reports whether a content type is that of a form. Its parameters, such as a charset,
+// isForm reports whether a content type means a form. Its parameters, such as a charset,
 // do not matter.
 func isForm(contentType string) bool {
 	mediaType, _, _ := strings.Cut(contentType, ";")

@@ -6,8 +6,7 @@ import (
 )
 
 // checkCost refuses paths that do more than a fixed number of things per node of a payload. It
-// looks at the text only, and also accepts a text that is no path. The bounds concern what
-// multiplies: a second ".." makes the cost the square of the payload's size, and each list of
+// looks at the text only, and also accepts a text that is no path. The bounds concern factors that multiply: a second ".." makes the cost the square of the payload's size, and each list of
 // selectors multiplies the number of selected nodes.
 func checkCost(path string) error {
 	// Dots and commas in names must not count.

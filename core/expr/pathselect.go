@@ -103,7 +103,7 @@ func element(v any, i int) (any, bool) {
 // appendDescendants applies a segment to v and to everything below it. The recursion is at most
 // as deep as the payload, which has at most maxDepth levels.
 func (e *evaluation) appendDescendants(to []any, s *segment, v any) []any {
-	// The value itself comes first, then what is below it.
+	// The value itself comes before the values below it.
 	to = e.appendSelected(to, s, v)
 	for _, child := range e.children(v) {
 		// Other values have nothing below them.

@@ -190,7 +190,7 @@ func (r relation) holds(e *evaluation, current any) bool {
 	if !e.budget.spend(1) {
 		return false
 	}
-	// The rules for missing values are those of RFC 9535, section 2.3.5.2.2.
+	// RFC 9535, section 2.3.5.2.2, has the rules for missing values.
 	both := hasLeft && hasRight
 	same := func() bool { return hasLeft == hasRight && (!both || equal(e.budget, left, right)) }
 	switch r.comparator {

@@ -135,8 +135,7 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 // applyEnd applies the end of an attempt to the run. It returns false if the end changes
 // nothing.
 func (m *move) applyEnd(r *row, e core.StepEnd) bool {
-	// The step as it was when the worker took the job. Differences to the step as it is now
-	// show what happened since.
+	// The step as it was when the worker took the job. Differences to the present step show which end came first.
 	began := &e.Job.Situation.Step
 	switch {
 	// The definition lacks the step, or only its outline was read.

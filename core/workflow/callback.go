@@ -61,7 +61,7 @@ func (d *Definition) Notice(job core.TakenJob, token, address string) (Request, 
 	if !ok {
 		return Request{}, errNoStep
 	}
-	// The step's input is a member of the notice, so a receiver can tell what it has to decide.
+	// The step's input is a member of the notice, so a receiver has the data for its decision.
 	payload, err := scopeOf(job).input(k.call.of.input)
 	if err != nil {
 		return Request{}, err

@@ -155,7 +155,7 @@ func (m *move) endJob(r *row, status core.Status, why string) {
 	}
 }
 
-// finish ends a step, but not its job. Tokens of the step become invalid, whatever ended it.
+// finish ends a step, but not its job. Tokens of the step become invalid, however it ended.
 func (m *move) finish(r *row, status core.StepStatus) {
 	r.Status, r.FinishedAt, r.changed = status, m.now, true
 	m.disarm(r)
