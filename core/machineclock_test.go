@@ -57,14 +57,14 @@ func init() {
 		{"core/web/ops.go", 3, bound},
 		{"core/web/queues.go", 3, bound},
 		{"core/web/reply.go", 2, bound},
-		{"store/hosted/failure.go", 3, bound},
+		{"store/overload.go", 4, bound},
 		{"store/deadline.go", 1, bound},
 		{"cmd/gateway/traces.go", 2, bound},
 		{"functions/internal/boot/secrets.go", 1, bound},
 
 		{"core/web/rate.go", 2, age},
 		{"store/mysql/session.go", 2, age},
-		{"store/postgres/alive.go", 1, age},
+		{"store/postgres/liveness.go", 1, age},
 		{"store/postgres/open.go", 2, age},
 		{"store/sqlite/renew.go", 2, age},
 	} {
