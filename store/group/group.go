@@ -8,7 +8,6 @@ package group
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -84,15 +83,9 @@ func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
 	return l
 }
 
-var errClosed = unsent(errors.New("it is closed"))
-
-func unavailable(cause error) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
-}
-
 // unsent is the refusal for a batch that was not written and will not be.
 func unsent(cause error) error {
-	return core.Untouched(unavailable(cause))
+	return core.Untouched(store.Unavailable(cause))
 }
 
 // Do writes statements in a commit that other batches may share, and waits for the
@@ -110,7 +103,7 @@ func (l *Line) Do(ctx context.Context, stmts []store.Stmt) ([]store.Result, erro
 	case <-ctx.Done():
 		return nil, b.leave(ctx.Err())
 	case <-l.done:
-		return nil, b.leave(errors.New("it is closed"))
+		return nil, b.leave(store.ErrClosed)
 	}
 }
 
@@ -120,7 +113,7 @@ func (b *Batch) leave(why error) error {
 	if b.fate.CompareAndSwap(waiting, abandoned) {
 		return unsent(why)
 	}
-	return unavailable(why)
+	return store.Unavailable(why)
 }
 
 // enter waits for room in the line. As a rule there is room. So the first select tries the
@@ -137,7 +130,7 @@ func (l *Line) enter(ctx context.Context, b *Batch) error {
 	case <-ctx.Done():
 		return unsent(ctx.Err())
 	case <-l.done:
-		return errClosed
+		return unsent(store.ErrClosed)
 	}
 }
 

@@ -1,8 +1,10 @@
 package group
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/store"
 )
@@ -18,6 +20,21 @@ func Mergeable(stmts []store.Stmt) bool {
 		writes = writes || !s.Reads
 	}
 	return writes
+}
+
+// MergedCommit writes a group as one batch. It runs the batch with a deadline of its own,
+// since the callers of a group have different ones: each of them gives up by its own time.
+func MergedCommit(timeout time.Duration, run func(context.Context, []store.Stmt) ([]store.Result, error)) Commit {
+	return func(batches []*Batch) error {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		m := Merge(batches)
+		results, err := run(ctx, m.Stmts)
+		if err == nil {
+			m.Share(results)
+		}
+		return err
+	}
 }
 
 // A Merged is one batch made of several. Statements with the same text become one

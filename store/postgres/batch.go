@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -15,31 +14,29 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// oneState lets several statements read one state of the database.
-const oneState = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+// beginSnapshot begins a transaction in which all statements read one state of the database.
+const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-// errNoConnection wraps what kept a batch from a connection.
-var errNoConnection = errors.New("connect")
-
-// once sends a batch in one piece and reads what comes back. The server takes all
-// statements up to the end of the piece for one transaction and commits it there,
-// so a batch that was sent in part leaves nothing.
+// once sends a batch as one message and reads the results. The server runs all statements up
+// to the end of the message (Sync) in one transaction and commits it there, so a batch that
+// arrived in part leaves nothing.
 func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	pc, err := c.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoConnection, err)
+		return nil, store.Unsent(fmt.Errorf("connect: %w", err))
 	}
 	defer pc.Release()
 
+	// Statements of our own come first. Their results are read and dropped.
 	var b pgx.Batch
-	many := len(stmts) > 1 && readsOnly(stmts)
+	many := len(stmts) > 1 && store.ReadsOnly(stmts)
 	if many {
-		b.Queue(oneState)
+		b.Queue(beginSnapshot)
 	}
 	if c.mode.local {
 		b.Queue(localSettings)
 	}
-	if c.mode.stale(pc.Conn()) {
+	if c.mode.plansExpired(pc.Conn()) {
 		b.Queue("DISCARD PLANS")
 	}
 	first := len(b.QueuedQueries)
@@ -53,20 +50,13 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 	return receive(ctx, pc, &b, first, stmts)
 }
 
-func readsOnly(stmts []store.Stmt) bool {
-	for _, s := range stmts {
-		if !s.Reads {
-			return false
-		}
-	}
-	return true
-}
-
-// receive reads the results, after those of statements of our own.
+// receive sends a batch and reads its results, after the results of own statements that the
+// driver put before it.
 func receive(ctx context.Context, pc *pgxpool.Conn, b *pgx.Batch, own int, stmts []store.Stmt) (results []store.Result, err error) {
 	br := pc.SendBatch(ctx, b)
 	defer func() {
-		// The commit is answered last.
+		// The server answers the commit last, after all results: until Close returns, no
+		// result is final.
 		if closing := br.Close(); err == nil && closing != nil {
 			results, err = nil, fmt.Errorf("commit: %w", closing)
 		}
@@ -88,16 +78,17 @@ func receive(ctx context.Context, pc *pgxpool.Conn, b *pgx.Batch, own int, stmts
 	return results, nil
 }
 
-// confirmed is the error of a commit that was answered after ctx was done. The driver then
-// asks the server to cancel, and a server that waits for its synchronous standby answers as
-// if the commit were confirmed.
+// confirmed is an error if the server may have answered a commit without the confirmation of
+// its synchronous standby. When ctx is done, pgx sends a cancel request. A server that waits for
+// the standby then stops waiting and reports success, so such an answer counts as lost.
 func confirmed(ctx context.Context, stmts []store.Stmt) error {
-	if ctx.Err() == nil || readsOnly(stmts) {
+	if ctx.Err() == nil || store.ReadsOnly(stmts) {
 		return nil
 	}
 	return fmt.Errorf("commit: %w", ctx.Err())
 }
 
+// result reads the result of one statement.
 func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 	if !s.Reads {
 		tag, err := br.Exec()
@@ -123,7 +114,8 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 	return r, rows.Err()
 }
 
-// cut cuts a row beyond the byte limit, before its texts are copied.
+// cut cuts a row beyond the byte limit. It works on the buffer of pgx, so that the texts which
+// are left out are never copied.
 func cut(limit *store.ByteLimit, raw [][]byte) bool {
 	bytes := 0
 	for _, b := range raw {
@@ -140,8 +132,8 @@ func cut(limit *store.ByteLimit, raw [][]byte) bool {
 	return true
 }
 
-// values is a row as store.Result has it. Everything that is not an integer is
-// read as text.
+// values copies a row into the types of store.Result: string, int64 or nil. Columns are
+// integers or text; all other types, such as those of an EXPLAIN, are read as text.
 func values(fields []pgconn.FieldDescription, raw [][]byte) ([]any, error) {
 	out := make([]any, len(raw))
 	for i, b := range raw {
@@ -162,6 +154,8 @@ func values(fields []pgconn.FieldDescription, raw [][]byte) ([]any, error) {
 	return out, nil
 }
 
+// integer reads a value in either format: prepared statements give binary values, the simple
+// protocol text.
 func integer(format int16, b []byte) (int64, error) {
 	if format == pgx.TextFormatCode {
 		return strconv.ParseInt(string(b), 10, 64)

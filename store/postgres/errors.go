@@ -16,16 +16,7 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-func unavailable(cause error) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
-}
-
-// isUnsent tells whether an error is of a time before anything of a batch was sent.
-func isUnsent(err error) bool {
-	return errors.Is(err, errNoConnection) || pgconn.SafeToRetry(err)
-}
-
-// code is the SQLSTATE of an error, or empty if it is not the server's:
+// code is the SQLSTATE of an error, or empty for an error that the server did not send:
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 func code(err error) string {
 	var e *pgconn.PgError
@@ -35,65 +26,74 @@ func code(err error) string {
 	return ""
 }
 
-// conflict tells whether a batch failed because of another, left no trace and may
-// be run again as it is.
-func conflict(err error) bool {
-	switch code(err) {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
-		return true
+// classify is the class of an error of a try. On a closed pool the errors of pgx have many
+// forms, so all of them become store.ErrClosed.
+func (c *conn) classify(err error) store.Failure {
+	f := failure(err)
+	if c.closed.Load() {
+		return store.Failure{Class: store.Down, Err: store.ErrClosed, Unsent: f.Unsent || f.Class == store.Conflict}
 	}
-	return false
+	return f
 }
 
-// isLost tells whether an error is about the connection, and not about what was
-// sent on it.
-func isLost(err error) bool {
+// failure maps the SQLSTATE of an error to a class.
+func failure(err error) store.Failure {
+	f := store.Failure{Err: err, Unsent: pgconn.SafeToRetry(err)}
 	switch c := code(err); {
+	case c == "":
+		f.Class = ofNetwork(err)
+	case c == "40001", c == "40P01", c == "55P03": // serialization, deadlock, lock not available
+		f.Class = store.Conflict
+	// Connection exceptions, and a server that stops or starts. 25006 is a write on a read-only
+	// server: after a failover, a new connection may lead to the server that accepts writes.
 	case strings.HasPrefix(c, "08"), strings.HasPrefix(c, "57P"), c == "25006":
-		return true // 25006: read-only; the one that writes may be somewhere else by now
-	case c != "":
-		return false
-	}
-	var dial *pgconn.ConnectError
-	if errors.As(err, &dial) {
-		return false // there was none to lose
-	}
-	var network net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, pgconn.ErrConnClosed) || errors.As(err, &network) || pgconn.SafeToRetry(err)
-}
-
-// classify turns a driver's error into one of the kinds that store.Conn promises.
-func classify(err error) error {
-	var refusal *core.Refusal
-	var dial *pgconn.ConnectError
-	switch c := code(err); {
-	case errors.As(err, &refusal):
-		return err
-	case errors.As(err, &dial), isLost(err), conflict(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return unavailable(err)
-	case c == "25006", c == "57014", strings.HasPrefix(c, "53"), strings.HasPrefix(c, "58"):
-		// Read-only, canceled, out of disk, memory or connections, trouble with files.
-		return unavailable(err)
+		f.Class = store.Lost
+	case errors.As(err, new(*pgconn.ConnectError)):
+		f.Class = store.Down // no connection could be made; Open explains the reasons
+	// The statement was canceled; no disk, memory or connections are left; files have errors.
+	case c == "57014", strings.HasPrefix(c, "53"), strings.HasPrefix(c, "58"):
+		f.Class = store.Down
 	case c == "42P01", c == "42703", c == "42704": // no such table, column or index
-		return store.SchemaMismatch(err)
-	case c == "42501", c == "3F000":
-		return unavailable(missingRight(err)) // for whoever sends events; Migrate says it as it is
+		f.Class = store.Mismatched
+	case c == "42501", c == "3F000": // a missing right, on a table or on the schema
+		f.Class, f.Err = store.Misconfigured, missingRight(err)
 	}
-	return err
+	// pgx found the connection closed before it sent anything.
+	if f.Class == store.Lost && f.Unsent {
+		f.Class = store.Stale
+	}
+	return f
 }
 
-// missingRight says what to grant. Which table or schema it is about is in the
-// server's own message.
+// ofNetwork is the class of an error that the server did not send. An error of pgx itself, such
+// as a value that it cannot encode, is a defect and stays as it is.
+func ofNetwork(err error) store.Class {
+	var dial *pgconn.ConnectError
+	var network net.Error
+	switch {
+	case errors.As(err, &dial):
+		return store.Down // no connection could be made, so none was lost
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, pgconn.ErrConnClosed), errors.As(err, &network), pgconn.SafeToRetry(err):
+		return store.Lost
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return store.Down
+	}
+	return store.Rejected
+}
+
+// missingRight is the refusal that says which rights to grant. The server's own message, which
+// it repeats, names the table or schema. Senders of events get "database unavailable"; only
+// Migrate gives this text.
 func missingRight(err error) error {
 	var e *pgconn.PgError
 	errors.As(err, &e)
-	return core.Refuse(core.Invalid, "PostgreSQL does not let the user of database.url work (%s): "+
+	return core.Refuse(core.Invalid, "the user of database.url lacks a right in PostgreSQL (%s): "+
 		"GRANT USAGE, CREATE ON SCHEMA public and SELECT, INSERT, UPDATE, DELETE on the gateway's tables to it, or make it the owner of the database", e.Message)
 }
 
-// tlsTrouble is what is wrong with TLS, if that is what an error is about.
-func tlsTrouble(err error) string {
+// tlsReason is the reason of an error of TLS, or empty for all other errors.
+func tlsReason(err error) string {
 	var verification *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
 	var alert tls.AlertError
@@ -101,15 +101,17 @@ func tlsTrouble(err error) string {
 	case errors.As(err, &verification), errors.As(err, &record), errors.As(err, &alert):
 		return rootCause(err)
 	case strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "failed to configure TLS"):
-		return rootCause(err) // the driver has no type for these
+		return rootCause(err) // pgx has no type for these errors
 	}
 	return ""
 }
 
+// named adds the name of the statement that failed.
 func named(s store.Stmt, err error) error { return fmt.Errorf("%s: %w", s.Name, err) }
 
-// sentence says why no connection could be made, and what to change.
-func sentence(c *pgconn.Config, err error) error {
+// connectError is the refusal for a first connection that failed. It names the setting or the
+// right to change, and never the password.
+func connectError(c *pgconn.Config, err error) error {
 	say := func(k core.Kind, format string, args ...any) error {
 		return &core.Refusal{Kind: k, Message: fmt.Sprintf(format, args...)}
 	}
@@ -117,20 +119,21 @@ func sentence(c *pgconn.Config, err error) error {
 	if errors.As(err, &e) {
 		switch {
 		case strings.HasPrefix(e.Code, "28"):
-			return say(core.Invalid, "PostgreSQL does not let user %q in (%s): check the user and the password in database.url", c.User, e.Message)
+			return say(core.Invalid, "PostgreSQL refuses user %q (%s): check the user and the password in database.url", c.User, e.Message)
 		case e.Code == "3D000":
 			return say(core.Invalid, "PostgreSQL has no database %q: create it, or correct its name in database.url", c.Database)
 		case e.Code == "42501":
-			return say(core.Invalid, "PostgreSQL does not let user %q connect to database %q: GRANT CONNECT on it, or correct database.url", c.User, c.Database)
+			return say(core.Invalid, "user %q may not connect to the PostgreSQL database %q: GRANT CONNECT on it, or correct database.url", c.User, c.Database)
 		}
-		return say(core.Unavailable, "PostgreSQL at %s takes no connections now: %s", address(c), e.Message)
+		return say(core.Unavailable, "PostgreSQL at %s accepts no connections now: %s", address(c), e.Message)
 	}
-	if why := tlsTrouble(err); why != "" {
+	if why := tlsReason(err); why != "" {
 		return say(core.Invalid, "TLS with PostgreSQL at %s fails (%s): check sslmode and sslrootcert in database.url", address(c), why)
 	}
 	return say(core.Unavailable, "PostgreSQL at %s cannot be reached (%s): check the host and port in database.url, and that the server runs", address(c), rootCause(err))
 }
 
+// address is the host and port of the server, or the folder of its Unix socket.
 func address(c *pgconn.Config) string {
 	if strings.HasPrefix(c.Host, "/") {
 		return c.Host
@@ -138,7 +141,8 @@ func address(c *pgconn.Config) string {
 	return net.JoinHostPort(c.Host, fmt.Sprint(c.Port))
 }
 
-// rootCause is the shortest true reason of a network error.
+// rootCause is the innermost reason of a network error, such as "connection refused". The layers
+// above it repeat the address.
 func rootCause(err error) string {
 	var dns *net.DNSError
 	var sys *os.SyscallError
@@ -150,6 +154,7 @@ func rootCause(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		return "no answer in time"
 	}
+	// Of joined errors the last one counts: pgx appends one for each address that it tried.
 	for {
 		switch u := err.(type) {
 		case interface{ Unwrap() error }:

@@ -113,14 +113,14 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"no such socket", "host=/nowhere user=guest password=hush/hush", core.Unavailable,
 			"PostgreSQL at /nowhere cannot be reached (no such file or directory): check the host and port in database.url, and that the server runs"},
 		{"wrong password", guest("fresh", "hush/other"), core.Invalid,
-			`PostgreSQL does not let user "guest" in (password authentication failed for user "guest"): check the user and the password in database.url`},
+			`PostgreSQL refuses user "guest" (password authentication failed for user "guest"): check the user and the password in database.url`},
 		{"wrong user", strings.Replace(guest("fresh", secret), "guest", "ghost", 1), core.Invalid,
-			`PostgreSQL does not let user "ghost" in (password authentication failed for user "ghost"): check the user and the password in database.url`},
-		{"not let in", guest("nobody", secret), core.Invalid, `PostgreSQL does not let user "guest" in (pg_hba.conf rejects connection for host`},
+			`PostgreSQL refuses user "ghost" (password authentication failed for user "ghost"): check the user and the password in database.url`},
+		{"not let in", guest("nobody", secret), core.Invalid, `PostgreSQL refuses user "guest" (pg_hba.conf rejects connection for host`},
 		{"unknown database", guest("missing", secret), core.Invalid,
 			`PostgreSQL has no database "missing": create it, or correct its name in database.url`},
 		{"no right to connect", guest("taken", secret), core.Invalid,
-			`PostgreSQL does not let user "guest" connect to database "taken": GRANT CONNECT on it, or correct database.url`},
+			`user "guest" may not connect to the PostgreSQL database "taken": GRANT CONNECT on it, or correct database.url`},
 		{"encoding", s.URL("latin"), core.Invalid, `database "latin" has the encoding LATIN1: create one with ENCODING 'UTF8'`},
 		{"no TLS", guest("fresh", secret, "sslmode", "require"), core.Invalid,
 			"TLS with PostgreSQL at " + host + " fails (server refused TLS connection): check sslmode and sslrootcert in database.url"},
@@ -139,7 +139,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a certificate by somebody else", guest("fresh", secret, "sslmode", "verify-full", "sslrootcert", theirs), core.Invalid,
 			"TLS with PostgreSQL at " + host + " fails (x509: certificate signed by unknown authority"},
 		{"password over TLS", guest("fresh", "hush/other", "sslmode", "verify-full", "sslrootcert", ours), core.Invalid,
-			`PostgreSQL does not let user "guest" in (`},
+			`PostgreSQL refuses user "guest" (`},
 	})
 	t.Run("right", func(t *testing.T) {
 		c, err := Open(t.Context(), guest("fresh", secret), pool)
@@ -148,7 +148,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}
 		defer c.Close()
 		err = store.New(c, store.Postgres, core.SystemClock).Migrate(t.Context())
-		want := "PostgreSQL does not let the user of database.url work (permission denied for schema public): GRANT USAGE, CREATE ON SCHEMA public"
+		want := "the user of database.url lacks a right in PostgreSQL (permission denied for schema public): GRANT USAGE, CREATE ON SCHEMA public"
 		if !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("Migrate without the right to = %v, want %q", err, want)
 		}
@@ -161,11 +161,11 @@ func TestOldServerIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = look(t.Context(), config.ConnConfig, 99_00_00)
+	_, err = inspect(t.Context(), config.ConnConfig, 99_00_00)
 	if !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), ": the gateway needs 14 or later") {
 		t.Errorf("look = %v, want a refusal that names the version needed", err)
 	}
-	if _, err := look(t.Context(), config.ConnConfig, minVersion); err != nil {
+	if _, err := inspect(t.Context(), config.ConnConfig, minVersion); err != nil {
 		t.Errorf("look = %v", err)
 	}
 }

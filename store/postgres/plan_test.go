@@ -126,7 +126,7 @@ func TestPlansAreMadeAnew(t *testing.T) {
 	}
 	put(t, s, time.Now(), 10_000)
 	err := c.pool.AcquireFunc(t.Context(), func(pc *pgxpool.Conn) error {
-		pc.Conn().PgConn().CustomData()["planned"] = time.Now().Add(-planFor)
+		pc.Conn().PgConn().CustomData()["planned"] = time.Now().Add(-planLifetime)
 		return nil
 	})
 	if err != nil {

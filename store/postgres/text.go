@@ -10,24 +10,26 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A text is a statement as PostgreSQL spells it.
+// A text is a statement with the parameters of PostgreSQL.
 type text struct {
 	sql      string
-	integers []bool // of the columns of a row source: whether its values are integers
+	integers []bool // for each column of a row source, whether its values are integers
 }
 
-// texts keeps what has been translated. There are few texts: they are constant
-// but for the filters of listings.
-var texts sync.Map // of string to text
+// texts caches translated statements for the whole process. It is not bounded: the texts are
+// constant except for the filters of listings, which have a few dozen combinations.
+var texts sync.Map // from the store's text (string) to text
 
-// translate numbers the question marks of a statement. No statement has one
-// within quotes.
+// translate replaces the question marks of a statement with $1, $2 and so on. No statement of
+// the store has a question mark within quotes.
 func translate(sql string) text {
 	if t, ok := texts.Load(sql); ok {
 		return t.(text)
 	}
 	var t text
 	var out strings.Builder
+	// The dialect writes ?::bigint[] or ?::text[] for the columns of a row source, so the text
+	// after a question mark tells the type.
 	parts := strings.Split(sql, "?")
 	for i, part := range parts {
 		if i > 0 {
@@ -41,9 +43,9 @@ func translate(sql string) text {
 	return t
 }
 
-// args are the arguments of a statement: of one with Rows, each column as an
-// array. literal wants arrays as text, for when the driver does not ask the
-// server what type a parameter has.
+// args returns the arguments of a statement. A statement with Rows has one array for each
+// column. With literal, arrays are text: pgx then does not know the types of parameters,
+// because it does not prepare the statement.
 func (t text) args(s store.Stmt, literal bool) []any {
 	if s.Rows == nil {
 		return s.Args
@@ -58,23 +60,23 @@ func (t text) args(s store.Stmt, literal bool) []any {
 	return args
 }
 
-// A column is one column of rows, as the driver reads an array. Values are not
-// copied: they go from the rows to the wire.
+// A column is one column of rows. It implements the interface by which pgx encodes an array,
+// so that the values go from the rows to the wire without a copy.
 type column struct {
 	rows    [][]any
 	at      int
 	integer bool
 }
 
-// Dimensions makes it an array of one dimension.
+// Dimensions describes an array of one dimension. PostgreSQL counts elements from 1.
 func (c *column) Dimensions() []pgtype.ArrayDimension {
 	return []pgtype.ArrayDimension{{Length: int32(len(c.rows)), LowerBound: 1}}
 }
 
-// Index is an element; nil stands for NULL.
+// Index returns an element; nil stands for NULL.
 func (c *column) Index(i int) any { return c.rows[i][c.at] }
 
-// IndexType is a value of the type of the elements.
+// IndexType returns a value of the type of the elements, from which pgx chooses the encoding.
 func (c *column) IndexType() any {
 	if c.integer {
 		return int64(0)
@@ -84,12 +86,12 @@ func (c *column) IndexType() any {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// literal is the array as PostgreSQL writes one as text:
+// literal is the array in the text format of PostgreSQL, in which every text is quoted:
 // https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
 func (c *column) literal() string {
 	var b strings.Builder
 	for i := range c.rows {
-		b.WriteByte(",{"[bit(i == 0)])
+		b.WriteByte("{,"[min(i, 1)])
 		switch v := c.Index(i).(type) {
 		case nil:
 			b.WriteString("NULL")
@@ -103,11 +105,4 @@ func (c *column) literal() string {
 	}
 	b.WriteByte('}')
 	return b.String()
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -17,12 +17,14 @@ func Unverified(url string) string {
 	if err != nil {
 		return ""
 	}
+	// pgx tries each way in turn: sslmode=prefer has one with TLS and one without. The weakest
+	// way counts, since an attacker can make the others fail.
 	ways := append([]*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
 	why := ""
 	for _, way := range ways {
 		t := way.TLSConfig
 		switch {
-		case here(way.Host):
+		case local(way.Host):
 		case t == nil:
 			return "the connection to " + way.Host + " may be unencrypted"
 		case t.InsecureSkipVerify && t.VerifyPeerCertificate == nil && t.VerifyConnection == nil:
@@ -32,8 +34,8 @@ func Unverified(url string) string {
 	return why
 }
 
-// here reports whether a host is this machine, or the folder of a socket.
-func here(host string) bool {
+// local reports whether a host is this machine, or the folder of a Unix socket.
+func local(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasPrefix(host, "/") || err == nil && address.IsLoopback()
 }
