@@ -58,8 +58,6 @@ func number(err error) uint16 {
 	return 0
 }
 
-func isConflict(err error) bool { return conflicts[number(err)] }
-
 func isThere(err error) bool { return there[number(err)] }
 
 // errNothingSent is what the driver says of a connection that turned out to be
@@ -73,21 +71,23 @@ func isLost(err error) bool {
 	return n == 0 || transient[n]
 }
 
-// classify turns a driver's error into one of the kinds that store.Conn promises.
-// Conflicts stay as they are.
-func classify(err error) error {
-	n := number(err)
-	switch {
-	case err == nil, errors.Is(err, driver.ErrSkip), errors.Is(err, mysql.ErrPktTooLarge):
-		return err
-	case n == 0 || transient[n]:
-		return unavailable(err)
+// failure is the meaning of an error of a batch.
+func failure(err error) store.Failure {
+	switch n := number(err); {
+	case errors.Is(err, driver.ErrSkip), errors.Is(err, mysql.ErrPktTooLarge):
+		return store.Failure{Class: store.Rejected, Err: err}
+	case n == 0:
+		return store.Failure{Class: store.Lost, Err: err}
+	case conflicts[n]:
+		return store.Failure{Class: store.Conflict, Err: err}
+	case transient[n]:
+		return store.Failure{Class: store.Down, Err: err}
 	case misfit[n]:
-		return store.SchemaMismatch(err)
+		return store.Failure{Class: store.Mismatched, Err: err}
 	case forbidden[n]:
-		return unavailable(lacking(err)) // for whoever sends events; Migrate says it as it is
+		return store.Failure{Class: store.Misconfigured, Err: lacking(err)}
 	}
-	return err
+	return store.Failure{Class: store.Rejected, Err: err}
 }
 
 var deniedCommand = regexp.MustCompile(`^([A-Z, ]+) command denied`)

@@ -44,10 +44,8 @@ package mysql
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
-	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/group"
 )
@@ -78,8 +76,8 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 		return nil, err
 	}
 	p.put(s)
-	c := &conn{pool: p}
-	c.line = group.NewLine(min(committers, max(1, maxConnections)), c.commit)
+	c := &conn{pool: p, retry: store.Retry{Classify: failure, Tries: maxTries, FirstPause: firstPause, MaxPause: maxPause}}
+	c.line = group.NewLine(min(committers, max(1, maxConnections)), group.MergedCommit(commitTimeout, c.run))
 	return c, nil
 }
 
@@ -89,9 +87,18 @@ const committers = 1
 // commitTimeout bounds a commit that callers share. Each has its own bound as well.
 const commitTimeout = 15 * time.Second
 
+// Bounds of sending a batch again after a conflict. A batch whose answer is lost is not sent
+// again: the pool replaces connections that ended while they were idle.
+const (
+	maxTries   = 10
+	firstPause = 2 * time.Millisecond
+	maxPause   = 512 * time.Millisecond
+)
+
 type conn struct {
-	pool *pool
-	line *group.Line
+	pool  *pool
+	line  *group.Line
+	retry store.Retry
 }
 
 // Batch runs statements. See store.Conn.
@@ -102,19 +109,12 @@ func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 	case group.Mergeable(stmts):
 		return c.line.Do(ctx, stmts)
 	}
-	return c.repeat(ctx, stmts)
+	return c.run(ctx, stmts)
 }
 
-// commit writes a group in one transaction. See group.Commit.
-func (c *conn) commit(batches []*group.Batch) error {
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
-	defer cancel()
-	m := group.Merge(batches)
-	results, err := c.repeat(ctx, m.Stmts)
-	if err == nil {
-		m.Share(results)
-	}
-	return err
+// run runs a batch, with the retries that are safe.
+func (c *conn) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
+	return c.retry.Do(ctx, stmts, c.once)
 }
 
 // Close closes the connections. It waits for batches under way; later ones fail.
@@ -122,24 +122,6 @@ func (c *conn) Close() error {
 	c.line.Close()
 	c.pool.close()
 	return nil
-}
-
-// tries bounds how often a batch meets a conflict before it is given up.
-const tries = 10
-
-// repeat runs a batch, again if it lost to another writer and left no trace.
-func (c *conn) repeat(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
-	pause := 2 * time.Millisecond
-	for n := 1; ; n++ {
-		results, err := c.once(ctx, stmts)
-		if err == nil || !isConflict(err) {
-			return results, err
-		}
-		if n == tries || !rest(ctx, pause) {
-			return nil, core.Untouched(unavailable(err)) // a conflict leaves no trace
-		}
-		pause *= 2
-	}
 }
 
 // once runs a batch on one connection. One that turns out to be broken before
@@ -151,7 +133,7 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 			s, err = c.pool.exchange(ctx, s)
 		}
 		if err != nil {
-			return nil, core.Untouched(err) // nor has an earlier round sent anything
+			return nil, store.Unsent(err) // nor has an earlier round sent anything
 		}
 		fresh := s.fresh()
 		results, err := s.run(ctx, stmts)
@@ -160,18 +142,4 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 			return results, err
 		}
 	}
-}
-
-// rest waits about as long as told, and reports whether the caller still does.
-func rest(ctx context.Context, about time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(about/2 + rand.N(about)):
-		return true
-	}
-}
-
-func unavailable(cause error) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
 }

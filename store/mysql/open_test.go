@@ -149,11 +149,11 @@ func TestRarerReasons(t *testing.T) {
 		"no TLS with the server at h:3306 (x509: certificate signed by unknown authority): its certificate": x509.UnknownAuthorityError{},
 		`user "u" has a way of authentication that is not supported`:                                        mysql.ErrUnknownPlugin,
 	} {
-		if err := a.explain(unavailable(cause)); !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), want) {
+		if err := a.explain(store.Unavailable(cause)); !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v is explained as %v, want %q", cause, err, want)
 		}
 	}
-	if err := a.explain(unavailable(&mysql.MySQLError{Number: 1040})); !core.IsKind(err, core.Unavailable) {
+	if err := a.explain(store.Unavailable(&mysql.MySQLError{Number: 1040})); !core.IsKind(err, core.Unavailable) {
 		t.Errorf("too many connections: %v, want unavailable", err)
 	}
 }

@@ -3,13 +3,12 @@ package mysql
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
-)
 
-var errClosed = unavailable(errors.New("it is closed"))
+	"github.com/eventgateway/gateway/store"
+)
 
 // A pool keeps connections for whoever needs one next: the one used last, so that
 // those a busy hour has left grow old and go.
@@ -43,7 +42,7 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 	select {
 	case p.turns <- struct{}{}:
 	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
+		return nil, store.Unavailable(ctx.Err())
 	}
 	for {
 		s, err := p.last()
@@ -83,7 +82,7 @@ func (p *pool) last() (s *session, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errClosed
+		return nil, store.Unavailable(store.ErrClosed)
 	}
 	if n := len(p.idle); n > 0 {
 		s, p.idle = p.idle[n-1], p.idle[:n-1]

@@ -37,7 +37,7 @@ func (s *session) runSchema(ctx context.Context, stmts []store.Stmt) ([]store.Re
 			continue
 		}
 		if _, err := s.query(ctx, st.SQL, nil); err != nil && !isThere(err) {
-			err = fmt.Errorf("%s: %w", st.Name, classify(err))
+			err = fmt.Errorf("%s: %w", st.Name, err)
 			s.undo(err)
 			return nil, err
 		}

@@ -56,18 +56,18 @@ func dial(ctx context.Context, connector driver.Connector) (*session, error) {
 	defer cancel()
 	c, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	s := &session{conn: c}
 	results, err := s.query(ctx, settings, nil)
 	if err != nil {
 		c.Close()
-		return nil, unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	s.used = false
 	if len(results) != 1 || len(results[0]) != 1 {
 		c.Close()
-		return nil, unavailable(errors.New("the server answers as neither MySQL nor MariaDB does"))
+		return nil, store.Unavailable(errors.New("the server answers as neither MySQL nor MariaDB does"))
 	}
 	row := results[0][0]
 	s.version, _ = row[0].(string)
@@ -198,7 +198,7 @@ func (b *batch) named(all []part, seen int, err error) error {
 	if seen < len(all) {
 		name = b.stmts[all[seen].stmt].Name
 	}
-	return fmt.Errorf("%s: %w", name, classify(err))
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // bound is a value as the driver writes it into the text. Bytes are written as
