@@ -71,7 +71,7 @@ func openFile(path string, m *marker) (store.Conn, error) {
 	}
 	if f.info, err = os.Stat(path); err != nil { // it has a size now
 		c.Close()
-		return nil, unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	return c, nil
 }
@@ -79,11 +79,7 @@ func openFile(path string, m *marker) (store.Conn, error) {
 // maxReaders is how many batches are read at the same time.
 const maxReaders = 4
 
-var errClosed = unavailable(errors.New("it is closed"))
-
-func unavailable(cause error) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
-}
+var errClosed = store.Unavailable(store.ErrClosed)
 
 type conn struct {
 	file    *file
@@ -98,10 +94,8 @@ func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) (results []store.
 	if len(stmts) == 0 {
 		return nil, nil
 	}
-	for _, s := range stmts {
-		if !s.Reads {
-			return c.writer.batch(ctx, stmts)
-		}
+	if !store.ReadsOnly(stmts) {
+		return c.writer.line.Do(ctx, stmts)
 	}
 	err = c.file.again(func() (err error) {
 		results, err = c.readBatch(ctx, stmts)
@@ -119,7 +113,7 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	}
 	s, err := c.readers.take(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	if c.closed.Load() { // meanwhile
 		c.readers.give(s)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
 )
 
 // A file is the database that the sessions are open to. Another program may move, delete or
@@ -34,7 +35,7 @@ func identify(path string) (*file, error) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, store.Unavailable(err)
 	}
 	return &file{path: path, log: real + "-wal", info: info}, nil
 }
@@ -43,7 +44,7 @@ func identify(path string) (*file, error) {
 var errDisplaced = errors.New("was deleted or replaced; put it back or restart the gateway")
 
 func displaced(path string) error {
-	return unavailable(fmt.Errorf("the file %s %w", path, errDisplaced))
+	return store.Unavailable(fmt.Errorf("the file %s %w", path, errDisplaced))
 }
 
 // check tells whether the path still leads to the file.
@@ -53,7 +54,7 @@ func (f *file) check() error {
 		return displaced(f.path)
 	}
 	if now.Size() == 0 && f.info.Size() > 0 {
-		return unavailable(fmt.Errorf("the file %s was emptied; stop the gateway and put a backup in its place", f.path))
+		return store.Unavailable(fmt.Errorf("the file %s was emptied; stop the gateway and put a backup in its place", f.path))
 	}
 	return nil
 }

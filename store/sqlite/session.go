@@ -198,25 +198,30 @@ func remedy(code int) string { return cmp.Or(remedies[code], remedies[code&0xff]
 // its own for that.
 var missing = regexp.MustCompile(`no such (table|column|index)|has no column named`)
 
-// classify turns a driver's error into one of the kinds that store.Conn promises.
+// classify turns an error of SQLite into one of the kinds that store.Conn promises. Nothing is
+// retried: SQLite itself waits for the lock of another process, for the busy timeout.
 func classify(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	if what := remedy(e.Code()); what != "" {
-		err = fmt.Errorf("%w: %s", err, what)
+	if advice := remedy(e.Code()); advice != "" {
+		err = fmt.Errorf("%w: %s", err, advice)
 	}
+	return store.Failure{Class: classOf(e), Err: err}.Refusal()
+}
+
+func classOf(e *sqlite.Error) store.Class {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
 		if missing.MatchString(e.Error()) {
-			return store.SchemaMismatch(err)
+			return store.Mismatched
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,
 		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY:
-		return unavailable(err)
+		return store.Down
 	}
-	return err
+	return store.Rejected
 }
 
 func named(s store.Stmt, err error) error {

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -34,10 +33,6 @@ func newWriter(f *file, m *marker) *writer {
 	w := &writer{file: f, marker: m, checkpointer: newCheckpointer(f, m.expect)}
 	w.line = group.NewLine(1, w.commit)
 	return w
-}
-
-func (w *writer) batch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
-	return w.line.Do(ctx, stmts)
 }
 
 func (w *writer) close() {
