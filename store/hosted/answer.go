@@ -75,7 +75,7 @@ func read(resp *http.Response, n int) ([]answer, *failure) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, &failure{status: resp.StatusCode, message: err.Error(), again: true}
+		return nil, &failure{status: resp.StatusCode, message: err.Error(), class: store.Lost}
 	}
 	answers, f := parse(resp.StatusCode, body, n)
 	if f != nil {
@@ -101,7 +101,7 @@ func parse(status int, body []byte, n int) ([]answer, *failure) {
 	}
 	answers, err := e.answers(n)
 	if err != nil { // it may have taken effect
-		return nil, &failure{status: status, message: err.Error(), again: true}
+		return nil, &failure{status: status, message: err.Error(), class: store.Lost}
 	}
 	return answers, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/store"
 )
 
 func TestClassify(t *testing.T) {
@@ -14,35 +16,35 @@ func TestClassify(t *testing.T) {
 		message      string
 		want         failure
 	}{
-		{400, 7500, "UNIQUE constraint failed: jobs.id: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_PRIMARYKEY)", failure{kind: wrongSQL}},
-		{400, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: misfit}},
-		{500, 7500, "no such table: jobs: SQLITE_ERROR", failure{kind: misfit}},
-		{400, 7400, "The request is malformed: either the SQL is missing or it is not valid JSON", failure{kind: wrongSQL}},
-		{413, 7400, "the body is larger than 16777216 bytes", failure{kind: wrongSQL}},
-		{400, 7500, "string or blob too big: SQLITE_TOOBIG", failure{kind: tooLarge}},
-		{400, 7500, "database or disk is full: SQLITE_FULL", failure{}},
-		{400, 7500, "Exceeded maximum DB size", failure{}},
-		{400, 7500, "database is locked: SQLITE_BUSY", failure{again: true}},
-		{400, 7500, "D1 DB reset because its code was updated.", failure{again: true}},
-		{400, 7500, "Internal error while starting up D1 DB storage caused object to be reset.", failure{again: true}},
-		{400, 7500, "Internal error in D1 DB storage caused object to be reset.", failure{again: true}},
-		{400, 7500, "Network connection lost.", failure{again: true}},
-		{503, 7500, "Cannot resolve D1 DB due to transient issue on remote node.", failure{again: true}},
-		{400, 7500, "D1 DB storage operation exceeded timeout which caused object to be reset.", failure{again: true}},
-		{400, 7500, "D1 DB's isolate exceeded its memory limit and was reset.", failure{again: true}},
-		{400, 7500, "D1 DB exceeded its CPU time limit and was reset.", failure{again: true}},
-		{400, 7500, "D1 DB is overloaded. Requests queued for too long.", failure{hold: firstHold}},
-		{503, 7500, "D1 DB is overloaded. Too many requests queued.", failure{hold: firstHold}},
-		{500, 7500, "internal error", failure{again: true}},
-		{502, 0, "not an answer of D1: <html>", failure{again: true}},
-		{200, 0, "not an answer of D1: <html>", failure{again: true}},
-		{429, 971, "Please wait and consider throttling your request speed", failure{hold: firstHold}},
-		{408, 0, "", failure{again: true}},
-		{403, 10000, "Authentication error", failure{kind: wrongSetting}},
-		{400, 6003, "Invalid request headers", failure{kind: wrongSetting}},
-		{401, 0, "not an answer of D1: <html>", failure{kind: wrongSetting}},
-		{404, 7404, "The database x could not be found", failure{kind: wrongSetting}},
-		{308, 0, "", failure{kind: wrongSetting}},
+		{400, 7500, "UNIQUE constraint failed: jobs.id: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_PRIMARYKEY)", failure{class: store.Rejected}},
+		{400, 7500, "no such table: jobs: SQLITE_ERROR", failure{class: store.Mismatched}},
+		{500, 7500, "no such table: jobs: SQLITE_ERROR", failure{class: store.Mismatched}},
+		{400, 7400, "The request is malformed: either the SQL is missing or it is not valid JSON", failure{class: store.Rejected}},
+		{413, 7400, "the body is larger than 16777216 bytes", failure{class: store.Rejected}},
+		{400, 7500, "string or blob too big: SQLITE_TOOBIG", failure{class: store.Rejected, tooBig: true}},
+		{400, 7500, "database or disk is full: SQLITE_FULL", failure{class: store.Down}},
+		{400, 7500, "Exceeded maximum DB size", failure{class: store.Down}},
+		{400, 7500, "database is locked: SQLITE_BUSY", failure{class: store.Lost}},
+		{400, 7500, "D1 DB reset because its code was updated.", failure{class: store.Lost}},
+		{400, 7500, "Internal error while starting up D1 DB storage caused object to be reset.", failure{class: store.Lost}},
+		{400, 7500, "Internal error in D1 DB storage caused object to be reset.", failure{class: store.Lost}},
+		{400, 7500, "Network connection lost.", failure{class: store.Lost}},
+		{503, 7500, "Cannot resolve D1 DB due to transient issue on remote node.", failure{class: store.Lost}},
+		{400, 7500, "D1 DB storage operation exceeded timeout which caused object to be reset.", failure{class: store.Lost}},
+		{400, 7500, "D1 DB's isolate exceeded its memory limit and was reset.", failure{class: store.Lost}},
+		{400, 7500, "D1 DB exceeded its CPU time limit and was reset.", failure{class: store.Lost}},
+		{400, 7500, "D1 DB is overloaded. Requests queued for too long.", failure{class: store.Overloaded, wait: firstHold}},
+		{503, 7500, "D1 DB is overloaded. Too many requests queued.", failure{class: store.Overloaded, wait: firstHold}},
+		{500, 7500, "internal error", failure{class: store.Lost}},
+		{502, 0, "not an answer of D1: <html>", failure{class: store.Lost}},
+		{200, 0, "not an answer of D1: <html>", failure{class: store.Lost}},
+		{429, 971, "Please wait and consider throttling your request speed", failure{class: store.Overloaded, wait: firstHold}},
+		{408, 0, "", failure{class: store.Lost}},
+		{403, 10000, "Authentication error", failure{class: store.Misconfigured}},
+		{400, 6003, "Invalid request headers", failure{class: store.Misconfigured}},
+		{401, 0, "not an answer of D1: <html>", failure{class: store.Misconfigured}},
+		{404, 7404, "The database x could not be found", failure{class: store.Misconfigured}},
+		{308, 0, "", failure{class: store.Misconfigured}},
 	} {
 		c.want.status, c.want.code, c.want.message = c.status, c.code, c.message
 		if got := classify(c.status, c.code, c.message); *got != c.want {
@@ -61,28 +63,6 @@ func TestRetryAfter(t *testing.T) {
 	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	if got := after(http.Header{"Retry-After": {date}}); got < 59*time.Minute || got > time.Hour {
 		t.Errorf("after(%q) = %v, want an hour", date, got)
-	}
-}
-
-func TestPausesDouble(t *testing.T) {
-	var p pause
-	for _, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-		p.until = time.Time{} // the pause before is over
-		if got := p.begin(firstHold); got != want {
-			t.Errorf("begin = %v, want %v", got, want)
-		}
-		if left := p.left(); left <= 0 || left > want {
-			t.Errorf("left = %v of %v", left, want)
-		}
-	}
-	p.until, p.last = time.Time{}, maxOverload
-	if got := p.begin(firstHold); got != maxOverload {
-		t.Errorf("begin = %v, want %v", got, maxOverload)
-	}
-	p.end()
-	p.until = time.Time{}
-	if got := p.begin(24 * time.Hour); got != maxHold {
-		t.Errorf("begin(24h) = %v, want %v", got, maxHold)
 	}
 }
 
@@ -113,7 +93,7 @@ func TestParse(t *testing.T) {
 		`[]`:          "not an answer of D1",
 		`null`:        "not an answer of D1",
 	} {
-		if _, f := parse(200, []byte(body), 1); f == nil || !f.again || !strings.Contains(f.message, want) {
+		if _, f := parse(200, []byte(body), 1); f == nil || f.class != store.Lost || !strings.Contains(f.message, want) {
 			t.Errorf("parse(%.60q) = %+v, want another try and %q", body, f, want)
 		}
 	}
@@ -131,7 +111,7 @@ func FuzzAnswer(f *testing.F) {
 		n = min(max(n, 0), 1000)
 		answers, failed := parse(status, body, n)
 		if failed != nil {
-			if answers != nil || failed.kind < unclear || failed.kind > wrongSetting || failed.Error() == "" {
+			if answers != nil || failed.class < store.Rejected || failed.class > store.Misconfigured || failed.Error() == "" {
 				t.Errorf("parse = %v, %+v", answers, failed)
 			}
 			return

@@ -5,15 +5,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/store"
 )
 
 // A failure is an answer that is not a result.
@@ -21,21 +22,11 @@ type failure struct {
 	status  int
 	code    int // Cloudflare's, zero if there was none
 	message string
-	kind    kind
 
-	again bool          // the batch is worth another try at once
-	hold  time.Duration // nothing is to be sent for so long
+	class  store.Class
+	tooBig bool          // it is Rejected because a value or row does not fit
+	wait   time.Duration // see store.Failure
 }
-
-type kind int
-
-const (
-	unclear      kind = iota // the batch may have taken effect, or may later
-	wrongSQL                 // D1 refused a statement: no effect, and none later
-	tooLarge                 // a value or row does not fit
-	misfit                   // a table or column is not there
-	wrongSetting             // token, account, database or address
-)
 
 func (f *failure) Error() string {
 	if f.code == 0 {
@@ -65,29 +56,30 @@ var (
 
 const firstHold = 500 * time.Millisecond
 
-// classify tells what an answer means for the batch.
+// classify is the meaning of an answer for the batch.
 func classify(status, code int, message string) *failure {
 	f := &failure{status: status, code: code, message: message}
 	switch {
 	case overloaded.MatchString(message), status == http.StatusTooManyRequests:
-		f.hold = firstHold
+		f.class, f.wait = store.Overloaded, firstHold
 	case transient.MatchString(message):
-		f.again = true
+		f.class = store.Lost
 	case full.MatchString(message): // no effect, but another answer once there is room
+		f.class = store.Down
 	case missing.MatchString(message):
-		f.kind = misfit
+		f.class = store.Mismatched
 	case tooBig.MatchString(message):
-		f.kind = tooLarge
+		f.class, f.tooBig = store.Rejected, true
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || slices.Contains(noAccess, code),
 		status == http.StatusNotFound || slices.Contains(noDatabase, code),
 		status == http.StatusMethodNotAllowed, status >= 300 && status < 400:
-		f.kind = wrongSetting
-	case status < 500 && code == 0: // somebody in between
-		f.again = true
+		f.class = store.Misconfigured
+	case status < 500 && code == 0: // a server in between answered
+		f.class = store.Lost
 	case status >= 500 && !refused.MatchString(message), status == http.StatusRequestTimeout:
-		f.again = true
+		f.class = store.Lost
 	default:
-		f.kind = wrongSQL
+		f.class = store.Rejected
 	}
 	return f
 }
@@ -99,92 +91,74 @@ func (f *failure) consider(h http.Header) {
 		f.message = "to " + h.Get("Location")
 	}
 	wait := after(h)
-	if f.kind == unclear && (wait > maxWait || f.hold > 0 && wait > f.hold) {
-		f.again, f.hold = false, wait
+	switch f.class {
+	case store.Overloaded:
+		f.wait = max(wait, f.wait)
+	case store.Lost, store.Down:
+		if wait > maxWait {
+			f.class, f.wait = store.Overloaded, wait
+		}
 	}
 }
 
-// checkRetry is asked after each try: with the error of the connection, or with
-// what read made of the answer.
-func checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
+// classify is the meaning of an error of a try.
+func (c *Conn) classify(err error) store.Failure {
 	var f *failure
-	var network *net.OpError
-	if sent, ok := ctx.Value(sentSome{}).(*bool); ok && !(errors.As(err, &network) && network.Op == "dial") {
-		*sent = true
+	if !errors.As(err, &f) {
+		return c.target.unanswered(err)
 	}
+	f.message = c.target.hide(f.message)
 	switch {
-	case err == nil:
-		return false, nil
-	case ctx.Err() != nil, ctx.Value(onceOnly{}) != nil:
-		return false, nil
-	case errors.As(err, &f):
-		return f.again, nil
+	case f.tooBig:
+		return store.Failure{Class: store.Rejected, Err: errTooLarge}
+	case f.class == store.Misconfigured:
+		return store.Failure{Class: f.class, Err: c.target.setting(f)}
 	}
-	return !hopeless(err), nil
+	return store.Failure{Class: f.class, Err: f, Wait: f.wait}
 }
 
-// sentSome marks the *bool that tells whether any try got as far as a connection.
-type sentSome struct{}
-
-// onceOnly marks the context of a request that would do more if it were sent again.
-type onceOnly struct{}
-
-// hopeless tells errors of the connection that another try meets too.
-func hopeless(err error) bool {
-	var cert *tls.CertificateVerificationError
-	return errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)
+// unanswered is the meaning of the error of a request without an answer.
+func (t target) unanswered(err error) store.Failure {
+	if !hopeless(err) {
+		return store.Failure{Class: store.Lost, Err: err}
+	}
+	return store.Failure{Class: store.Misconfigured, Err: core.Refuse(core.Invalid,
+		"no secure connection to %s: check %s, and the certificates of this machine (%v)", t.name, t.where(), cause(err))}
 }
 
-// backoff doubles from try to try, with jitter, unless the answer named a time.
+// A call is one batch on its way, with all its tries.
+type call struct {
+	once bool // it is not repeatable
+	sent bool // a try got as far as a connection
+}
+
+type callKey struct{}
+
+// checkRetry decides after each try whether the client sends the request again: with the error
+// of the connection, or with the failure that read made of the answer.
+func (c *Conn) checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
+	way := ctx.Value(callKey{}).(*call)
+	var network *net.OpError
+	way.sent = way.sent || !(errors.As(err, &network) && network.Op == "dial")
+	if err == nil || ctx.Err() != nil || way.once {
+		return false, nil
+	}
+	return c.classify(err).Class == store.Lost, nil
+}
+
+// backoff is the wait before a try: the time that the answer named, or else one that doubles
+// from try to try.
 func backoff(first, most time.Duration, n int, resp *http.Response) time.Duration {
 	if resp != nil {
 		if wait := after(resp.Header); wait > 0 {
 			return min(wait, most)
 		}
 	}
-	wait := retryablehttp.DefaultBackoff(first, most, n, nil)
-	return wait/2 + rand.N(wait)
+	return store.Jitter(retryablehttp.DefaultBackoff(first, most, n, nil))
 }
 
-// A pause is a time in which nothing is sent, because D1 asked for it. It doubles
-// while every request after it ends in another one.
-type pause struct {
-	mu    sync.Mutex
-	until time.Time
-	last  time.Duration
-}
-
-// The longest pause after which D1 is asked again: the rate limit's own, and the
-// one of an overload that lasts.
-const (
-	maxHold     = 5 * time.Minute
-	maxOverload = 30 * time.Second
-)
-
-// begin starts a pause and returns how long it is.
-func (p *pause) begin(hold time.Duration) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if left := time.Until(p.until); left > 0 {
-		return max(left, 0) // another request has begun it
-	}
-	if hold <= maxOverload {
-		hold = min(max(hold, 2*p.last), maxOverload)
-	}
-	p.last = min(hold, maxHold)
-	p.until = time.Now().Add(p.last)
-	return p.last
-}
-
-func (p *pause) left() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Until(p.until)
-}
-
-// end is called after a request that went well.
-func (p *pause) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = 0
+// hopeless tells errors of the connection that another try meets too.
+func hopeless(err error) bool {
+	var cert *tls.CertificateVerificationError
+	return errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)
 }

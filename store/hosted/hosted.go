@@ -92,9 +92,9 @@ const (
 type Conn struct {
 	target target
 	client *retryablehttp.Client
+	retry  store.Retry
 	line   *group.Line
 	slots  chan struct{} // one for each request under way
-	pause  pause
 	closed atomic.Bool
 	sent   atomic.Int64
 }
@@ -110,14 +110,20 @@ func Open(ctx context.Context, o Options) (store.Conn, error) {
 	if o.MaxConnections <= 0 {
 		o.MaxConnections = defaultConnections
 	}
-	c := &Conn{target: t, slots: make(chan struct{}, o.MaxConnections)}
-	c.client = newClient(o.MaxConnections, &c.sent)
+	c := newConn(t, o.MaxConnections)
 	c.line = group.NewLine(min(committers, o.MaxConnections), c.commit, group.Bounds{Statements: maxStatements, Bytes: maxBytes})
 	if err := store.ProveAtomic(ctx, c); err != nil {
 		_ = c.Close()
 		return nil, t.opening(err)
 	}
 	return c, nil
+}
+
+func newConn(t target, connections int) *Conn {
+	c := &Conn{target: t, slots: make(chan struct{}, connections)}
+	c.client = c.newClient(connections)
+	c.retry = store.Retry{Classify: c.classify, Tries: 1} // the client has tries of its own
+	return c
 }
 
 // Requests is how many HTTP requests have been sent, tries included.
@@ -129,16 +135,14 @@ func (c *Conn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, 
 		return nil, nil
 	}
 	if c.closed.Load() {
-		return nil, unavailable(errors.New("it is closed"))
+		return nil, store.Unavailable(store.ErrClosed)
 	}
-	reads := true
 	for _, s := range stmts {
 		if err := fits(s); err != nil {
 			return nil, err
 		}
-		reads = reads && s.Reads
 	}
-	if !reads {
+	if !store.ReadsOnly(stmts) {
 		return c.line.Do(ctx, stmts)
 	}
 	var results []store.Result
@@ -157,7 +161,7 @@ func (c *Conn) commit(batches []*group.Batch) error {
 func contain(do func() error) error {
 	err := core.Contain(do)
 	if p := (*core.Panic)(nil); errors.As(err, &p) {
-		return unavailable(p)
+		return store.Unavailable(p)
 	}
 	return err
 }
@@ -210,16 +214,13 @@ func (c *Conn) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, err
 	if total == 0 { // rows of nothing
 		return make([]store.Result, len(stmts)), nil
 	}
-	if slices.ContainsFunc(stmts, func(s store.Stmt) bool { return s.Once }) {
-		ctx = context.WithValue(ctx, onceOnly{}, true)
-	}
-	answers, err := c.send(ctx, body, total)
+	answers, err := c.send(ctx, stmts, body, total)
 	if err != nil {
 		return nil, named(stmts, err)
 	}
 	results := gather(stmts, counts, answers)
 	if err := suits(stmts, results); err != nil {
-		return nil, named(stmts, unavailable(err))
+		return nil, named(stmts, store.Unavailable(err))
 	}
 	return results, nil
 }
@@ -236,7 +237,7 @@ func (c *Conn) Close() error {
 
 // Bounds of one call.
 const (
-	retries   = 3
+	resends   = 3
 	firstWait = 100 * time.Millisecond
 	maxWait   = 2 * time.Second
 
@@ -248,93 +249,69 @@ const (
 
 // newClient makes a client that speaks HTTP/1.1, so that a try which is given up
 // takes its connection with it, and no other try waits on that.
-func newClient(connections int, sent *atomic.Int64) *retryablehttp.Client {
+func (c *Conn) newClient(connections int) *retryablehttp.Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	c := retryablehttp.NewClient()
-	c.HTTPClient = &http.Client{
+	client := retryablehttp.NewClient()
+	client.HTTPClient = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Protocols: protocols, MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second,
 			DialContext: (&net.Dialer{Timeout: tryTimeout}).DialContext, ResponseHeaderTimeout: tryTimeout,
 		},
 	}
-	c.Logger = nil // it would print addresses
-	c.RequestLogHook = func(retryablehttp.Logger, *http.Request, int) { sent.Add(1) }
-	c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = retries, firstWait, maxWait
-	c.CheckRetry, c.Backoff = checkRetry, backoff
-	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
-	return c
+	client.Logger = nil // it would print addresses
+	client.RequestLogHook = func(retryablehttp.Logger, *http.Request, int) { c.sent.Add(1) }
+	client.RetryMax, client.RetryWaitMin, client.RetryWaitMax = resends, firstWait, maxWait
+	client.CheckRetry, client.Backoff = c.checkRetry, backoff
+	client.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	return client
 }
 
-// send posts a body of n statements until it is answered.
-func (c *Conn) send(ctx context.Context, body []byte, n int) ([]answer, error) {
-	if wait := c.pause.left(); wait > 0 {
-		return nil, core.Untouched(later(errors.New("D1 asked for a pause"), wait))
-	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
-		return nil, core.Untouched(unavailable(ctx.Err()))
-	}
-	var sent bool
-	ctx = context.WithValue(ctx, sentSome{}, &sent)
+// send posts a body of n queries until it is answered.
+func (c *Conn) send(ctx context.Context, stmts []store.Stmt, body []byte, n int) (answers []answer, err error) {
+	_, err = c.retry.Do(ctx, stmts, func(ctx context.Context, _ []store.Stmt) ([]store.Result, error) {
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done():
+			return nil, store.Unsent(store.Unavailable(ctx.Err()))
+		}
+		way := &call{once: !store.Repeatable(stmts)}
+		answers, err = c.post(context.WithValue(ctx, callKey{}, way), body, n)
+		if err != nil && !way.sent {
+			err = store.Unsent(err)
+		}
+		return nil, err
+	})
+	return answers, err
+}
+
+// post sends a body of n queries and reads the answer. The client sends it again: see checkRetry.
+func (c *Conn) post(ctx context.Context, body []byte, n int) (answers []answer, err error) {
 	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodPost, c.target.url, body)
 	if err != nil {
-		return nil, err
+		return nil, &failure{message: err.Error(), class: store.Rejected}
 	}
 	if c.target.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.target.token)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	var answers []answer
 	var failed *failure
 	req.SetResponseHandler(func(resp *http.Response) error {
 		answers, failed = read(resp, n)
-		if failed != nil && failed.again {
+		if failed != nil && failed.class == store.Lost {
 			return failed
 		}
-		return nil // known for certain
+		return nil // no other try would change it
 	})
-	_, err = c.client.Do(req)
-	switch {
-	case errors.As(err, &failed) || err == nil && failed != nil:
-		return nil, c.refuse(failed)
-	case err != nil && sent:
-		return nil, c.target.unreachable(err)
+	switch _, err := c.client.Do(req); {
 	case err != nil:
-		return nil, core.Untouched(c.target.unreachable(err))
+		return nil, err
+	case failed != nil:
+		return nil, failed
 	}
-	c.pause.end()
 	return answers, nil
-}
-
-// refuse turns what D1 said into an error of the kinds that store.Conn promises.
-func (c *Conn) refuse(f *failure) error {
-	f.message = c.target.hide(f.message)
-	if f.hold != 0 {
-		return later(f, c.pause.begin(f.hold))
-	}
-	switch f.kind {
-	case tooLarge:
-		return errTooLarge
-	case wrongSQL:
-		return f
-	case misfit:
-		return store.SchemaMismatch(f)
-	case wrongSetting:
-		return unavailable(c.target.setting(f))
-	}
-	return unavailable(f)
-}
-
-func unavailable(cause error) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause}
-}
-
-func later(cause error, wait time.Duration) error {
-	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: cause, RetryAfter: wait}
 }
 
 // named adds the names of the statements that an error is about: D1 does not say

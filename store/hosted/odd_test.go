@@ -70,10 +70,14 @@ func (o oddly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
+// panicking is a transport with a defect.
+type panicking struct{}
+
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("not thought of") }
+
 // odd returns a connection to a server that is not D1. It skips the check of the server at Open.
 func odd(o oddly) *Conn {
-	c := &Conn{target: target{url: "http://d1.example.com/raw", name: "http://d1.example.com", proxy: true}, slots: make(chan struct{}, 4)}
-	c.client = newClient(4, &c.sent)
+	c := newConn(target{url: "http://d1.example.com/raw", name: "http://d1.example.com", proxy: true}, 4)
 	c.client.HTTPClient.Transport = o
 	c.line = group.NewLine(1, c.commit)
 	return c
@@ -188,7 +192,7 @@ func TestPanicInTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := odd(oddly{body: "null"})
 		defer c.Close()
-		c.client.CheckRetry = func(context.Context, *http.Response, error) (bool, error) { panic("not thought of") }
+		c.client.HTTPClient.Transport = panicking{}
 		for _, s := range []store.Stmt{{Name: "write", SQL: "DELETE FROM a"}, {Name: "read", SQL: "SELECT b FROM a", Reads: true}} {
 			_, err := c.Batch(t.Context(), s)
 			if p := (*core.Panic)(nil); !errors.As(err, &p) || !core.IsKind(err, core.Unavailable) {

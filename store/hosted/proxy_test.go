@@ -2,14 +2,13 @@ package hosted
 
 import (
 	"net/http"
-	"sync/atomic"
 	"testing"
 )
 
 // TestNoProxy: the client sends the token only to the database's address, and ignores the proxies
 // of the environment.
 func TestNoProxy(t *testing.T) {
-	c := newClient(1, new(atomic.Int64))
+	c := new(Conn).newClient(1)
 	if c.HTTPClient.Transport.(*http.Transport).Proxy != nil {
 		t.Error("the transport asks for a proxy, want none")
 	}

@@ -68,14 +68,6 @@ func (t target) setting(f *failure) error {
 	return core.Refuse(core.Invalid, "Cloudflare has no D1 database %s in account %s: check database.database_id and database.account_id (%v)", t.o.DatabaseID, t.o.AccountID, f)
 }
 
-// unreachable is the error for a request without an answer.
-func (t target) unreachable(err error) error {
-	if hopeless(err) {
-		return unavailable(core.Refuse(core.Invalid, "no secure connection to %s: check %s, and the certificates of this machine (%v)", t.name, t.where(), cause(err)))
-	}
-	return unavailable(err)
-}
-
 func (t target) where() string {
 	if t.proxy {
 		return "database.hosted_sql_endpoint"
