@@ -6,8 +6,10 @@ import (
 	"strings"
 )
 
-// A Dialect is what one family of databases spells differently. It is text and
-// nothing else: callers never ask a dialect what it supports.
+// A Dialect holds the differences between families of databases: text for the statements, and
+// three fields that are no text (compareAsRow, rangePerRow and purgeRows) where the engines
+// differ in speed. Its fields are private but for the name, so other packages cannot ask a
+// dialect what it supports.
 type Dialect struct {
 	Name string
 
