@@ -10,20 +10,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Bounds of waiting for the server: for a connection, and for a packet. Callers
-// have shorter bounds for most of what they do.
+// Defaults for the timeouts of the URL: for a connection, and for one read or write of a packet.
+// Most callers have a shorter deadline, 10 s for a batch.
 const (
 	dialTimeout   = 5 * time.Second
 	packetTimeout = 30 * time.Second
 )
 
-// An address is where a database is and how to talk to it.
+// An address is a parsed URL: the server, the database, the user and the driver's parameters.
 type address struct {
 	config *mysql.Config
 }
 
-// parseAddress reads either form of a URL. What the statements rely on is set here
-// or by settings, whatever the URL says; its other parameters are kept.
+// parseAddress reads either form of a URL. Parameters on which the statements depend are
+// overwritten here or by settings. The other parameters are kept.
 func parseAddress(text string) (*address, error) {
 	c, err := parseConfig(text)
 	if err != nil {
@@ -32,15 +32,18 @@ func parseAddress(text string) (*address, error) {
 	if c.DBName == "" {
 		return nil, core.Refuse(core.Invalid, "database.url names no database: put it after the host, mysql://user@host:3306/gateway")
 	}
+	// Many statements in one text, with values that the driver fills in. A row that an UPDATE
+	// finds counts as changed even if its values stay the same, as on the other databases.
 	c.InterpolateParams, c.MultiStatements, c.ClientFoundRows = true, true, true
 	c.ParseTime, c.RejectReadOnly, c.AllowAllFiles, c.CheckConnLiveness = false, false, false, true
-	c.MaxAllowedPacket = 0 // what the server says
+	c.MaxAllowedPacket = 0 // the limit of the server
 	c.Timeout = orElse(c.Timeout, dialTimeout)
 	c.ReadTimeout, c.WriteTimeout = orElse(c.ReadTimeout, packetTimeout), orElse(c.WriteTimeout, packetTimeout)
-	c.Logger = &mysql.NopLogger{} // what it logs comes back as an error as well
+	c.Logger = &mysql.NopLogger{} // each of its messages comes back as an error as well
 	return &address{c}, c.Apply(mysql.Charset("utf8mb4", ""))
 }
 
+// orElse is d, or otherwise if d is not set.
 func orElse(d, otherwise time.Duration) time.Duration {
 	if d == 0 {
 		return otherwise
@@ -48,6 +51,8 @@ func orElse(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
+// parseConfig reads the URL, or the driver's own form behind the scheme, which can name a Unix
+// socket.
 func parseConfig(text string) (*mysql.Config, error) {
 	rest, isURL := strings.CutPrefix(text, "mysql://")
 	if !isURL {
@@ -60,7 +65,7 @@ func parseConfig(text string) (*mysql.Config, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	if isURL {
+	if isURL { // then user and password are percent-encoded, which the driver's form is not
 		var errs [2]error
 		c.User, errs[0] = url.PathUnescape(c.User)
 		c.Passwd, errs[1] = url.PathUnescape(c.Passwd)
@@ -71,6 +76,8 @@ func parseConfig(text string) (*mysql.Config, error) {
 	return c, nil
 }
 
+// parseURL reads mysql://user:password@host:port/database?parameters. The driver parses the
+// parameters.
 func parseURL(text string) (*mysql.Config, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -84,7 +91,7 @@ func parseURL(text string) (*mysql.Config, error) {
 		return nil, malformed(err)
 	}
 	if c.TLSConfig != "" {
-		c.TLS = nil // it was made for the address of the line above
+		c.TLS = nil // it was made for the address of the line above, which is none
 	}
 	c.User, c.DBName = u.User.Username(), strings.Trim(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
@@ -95,8 +102,8 @@ func parseURL(text string) (*mysql.Config, error) {
 	return c, nil
 }
 
-// malformed says what form a URL has. Of the parsers' errors it passes on what
-// cannot repeat the password.
+// malformed is the refusal of a URL that cannot be parsed. It shows the right form. It repeats
+// an error of a parser only if that error cannot contain the password.
 func malformed(err error) error {
 	reason := ""
 	if e := driverReason(err); e != "" {
@@ -106,7 +113,8 @@ func malformed(err error) error {
 		"with %%40 for @, %%2F for / and %%3A for : in the password", reason)
 }
 
-// driverReason is the driver's complaint about a parameter.
+// driverReason is the driver's error about a parameter, or empty for an error that may repeat
+// another part of the URL.
 func driverReason(err error) string {
 	if err == nil {
 		return ""

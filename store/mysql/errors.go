@@ -17,28 +17,30 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Numbers of errors, by what they mean here. See
+// The error numbers of MySQL and MariaDB by their class. See
 // https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html and
 // https://mariadb.com/kb/en/mariadb-error-code-reference/.
 var (
-	// Another writer was in the way, and nothing of the transaction is left once it
-	// is rolled back: a deadlock, a lock that was waited for in vain, a row or table
-	// that changed since the snapshot, a conflict between nodes of a cluster.
+	// Conflict: a deadlock, a timeout of a wait for a lock, a row or table that changed after
+	// the snapshot, a conflict between nodes of a cluster. After the ROLLBACK the transaction
+	// leaves no trace.
 	conflicts = numbers(1213, 1205, 1020, 1412, 3101)
 
-	// The server cannot do it now: out of connections, memory, disk or locks, being
-	// stopped or killed, too slow, or not the one of a cluster that writes.
-	transient = numbers(1021, 1030, 1037, 1038, 1040, 1041, 1047, 1053, 1077, 1078, 1079, 1080, 1114, 1135, 1152, 1158,
+	// Down: the server is out of connections, memory, disk or locks, it stops, the connection
+	// or statement was killed or took too long, or this node of the cluster accepts no writes.
+	down = numbers(1021, 1030, 1037, 1038, 1040, 1041, 1047, 1053, 1077, 1078, 1079, 1080, 1114, 1135, 1152, 1158,
 		1159, 1160, 1161, 1180, 1184, 1203, 1206, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2006, 2013, 3024, 3100, 4031)
 
-	// A table, column or index is not there, or a column that is not ours has no default.
-	misfit = numbers(1054, 1146, 1176, 1364)
+	// Mismatched: a table, column or index does not exist, or a column that the gateway did
+	// not make has no default.
+	mismatched = numbers(1054, 1146, 1176, 1364)
 
-	// The user may not do it.
+	// Misconfigured: the user of the database lacks a right.
 	forbidden = numbers(1044, 1142, 1143, 1227, 1370)
 
-	// What a schema step was to make is there, or what it was to drop is not.
-	there = numbers(1050, 1060, 1061, 1091)
+	// No failure: the table, column or index of a schema step exists already, or the one to
+	// drop does not. The step ran before, and its record was lost.
+	alreadyDone = numbers(1050, 1060, 1061, 1091)
 )
 
 func numbers(list ...uint16) map[uint16]bool {
@@ -49,7 +51,7 @@ func numbers(list ...uint16) map[uint16]bool {
 	return set
 }
 
-// number is that of an error the server sent, or 0.
+// number is the number of an error that the server sent, or 0 for all other errors.
 func number(err error) uint16 {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
@@ -58,31 +60,29 @@ func number(err error) uint16 {
 	return 0
 }
 
-func isThere(err error) bool { return there[number(err)] }
-
-// errNothingSent is what the driver says of a connection that turned out to be
-// closed before anything of a text was sent.
+// errNothingSent is the driver's error for a connection that had ended before anything of a
+// text was sent.
 var errNothingSent = driver.ErrBadConn
 
-// isLost tells whether the connection is of no more use: all but a clear no of a
-// server that works.
-func isLost(err error) bool {
+// endsConnection reports whether a connection must not be used again after an error: the error
+// is not the server's, or the server is failing. After all other errors a ROLLBACK is enough.
+func endsConnection(err error) bool {
 	n := number(err)
-	return n == 0 || transient[n]
+	return n == 0 || down[n]
 }
 
-// failure is the meaning of an error of a batch.
+// failure maps the number of an error of a batch to a class.
 func failure(err error) store.Failure {
 	switch n := number(err); {
-	case errors.Is(err, driver.ErrSkip), errors.Is(err, mysql.ErrPktTooLarge):
+	case errors.Is(err, driver.ErrSkip), errors.Is(err, mysql.ErrPktTooLarge): // from the driver, before it sent the text
 		return store.Failure{Class: store.Rejected, Err: err}
-	case n == 0:
+	case n == 0: // an error of the network or the protocol
 		return store.Failure{Class: store.Lost, Err: err}
 	case conflicts[n]:
 		return store.Failure{Class: store.Conflict, Err: err}
-	case transient[n]:
+	case down[n]:
 		return store.Failure{Class: store.Down, Err: err}
-	case misfit[n]:
+	case mismatched[n]:
 		return store.Failure{Class: store.Mismatched, Err: err}
 	case forbidden[n]:
 		return store.Failure{Class: store.Misconfigured, Err: lacking(err)}
@@ -90,22 +90,24 @@ func failure(err error) store.Failure {
 	return store.Failure{Class: store.Rejected, Err: err}
 }
 
+// deniedCommand finds the right in the server's message.
 var deniedCommand = regexp.MustCompile(`^([A-Z, ]+) command denied`)
 
-// lacking says which right the user of the database lacks.
+// lacking is the refusal that says which right the user of the database lacks. Senders of
+// events get "database unavailable"; only Migrate gives this text.
 func lacking(err error) error {
-	what := "do this"
+	action := "do this"
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
 		if m := deniedCommand.FindStringSubmatch(e.Message); m != nil {
-			what = allowed(m[1])
+			action = actionOf(m[1])
 		}
 	}
-	return core.Refuse(core.Invalid, "the database user may not %s: grant it SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX and ALTER on the database", what)
+	return core.Refuse(core.Invalid, "the database user may not %s: grant it SELECT, INSERT, UPDATE, DELETE, CREATE, INDEX and ALTER on the database", action)
 }
 
-// allowed is a denied command in words.
-func allowed(command string) string {
+// actionOf describes a denied command.
+func actionOf(command string) string {
 	switch command {
 	case "CREATE":
 		return "create tables"
@@ -117,7 +119,8 @@ func allowed(command string) string {
 	return "write tables (" + command + ")"
 }
 
-// explain says in one sentence why a first connection came to nothing.
+// explain is the refusal for a first connection that failed. One sentence names the reason and
+// the setting or right to change, and never the password.
 func (a *address) explain(err error) error {
 	invalid := func(format string, args ...any) error {
 		return core.Refuse(core.Invalid, "database.url: "+format, args...)
@@ -131,12 +134,13 @@ func (a *address) explain(err error) error {
 	case 1044:
 		return invalid("user %q may not use the database %q, or there is none: create it, or grant the user all rights on it", c.User, c.DBName)
 	case 1130:
-		return invalid("the server at %s accepts nobody from this host: create a user that may connect from here", a)
+		return invalid("the server at %s accepts no connections from this host: create a user that may connect from here", a)
 	case 1193, 1231, 1064:
 		return invalid("a parameter after the question mark is neither the driver's nor a variable of the server")
 	case 3159:
 		return invalid("the server at %s accepts encrypted connections only: add ?tls=true", a)
 	}
+	// Errors without a number: of the parameters, of TLS, of authentication and of the network.
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
 	var network net.UnknownNetworkError
@@ -155,8 +159,8 @@ func (a *address) explain(err error) error {
 	return core.Refuse(core.Unavailable, "the database at %s cannot be reached (%s): check the host and port in database.url, and that the server runs", a, rootCause(err))
 }
 
-// rootCause is what the system or the server said, without what each layer above
-// it added.
+// rootCause is the innermost error, such as "connection refused". Each layer above it repeats
+// the address.
 func rootCause(err error) string {
 	for {
 		inner := errors.Unwrap(err)
@@ -167,12 +171,13 @@ func rootCause(err error) string {
 	}
 }
 
-// The oldest versions that were looked at; SKIP LOCKED came with 8.0.1 and 10.6.
+// The oldest supported versions. SKIP LOCKED came with MySQL 8.0.1 and MariaDB 10.6.
 var (
 	oldestMySQL   = version{8, 0, 4}
 	oldestMariaDB = version{10, 6, 0}
 )
 
+// A version has the numbers major, minor and patch.
 type version [3]int
 
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
@@ -188,7 +193,7 @@ func (v version) before(w version) bool {
 
 var versionForm = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)`)
 
-// checkVersion refuses servers that are too old. The text is that of VERSION().
+// checkVersion refuses servers that are too old. Its argument is the result of VERSION().
 func checkVersion(text string) error {
 	product, oldest := "MySQL", oldestMySQL
 	if strings.Contains(text, "MariaDB") {

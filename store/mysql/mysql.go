@@ -1,44 +1,43 @@
 // Package mysql is the store's connection to MySQL 8.0 and MariaDB 10.6 or later,
 // through go-sql-driver/mysql. It imports core, store, store/group and the driver.
 //
-// The idea to know: a batch is one text. "BEGIN; …; COMMIT" goes to the server as
-// one query of several statements with the values filled in, and one result set
-// comes back for each statement, so a transition is one round trip and no lock
-// waits for the network. If a statement fails, the server runs none of those after
-// it, the result sets that came tell which one it was, and a ROLLBACK follows. What
-// is longer than the server's max_allowed_packet is sent in several texts of one
-// transaction.
+// The idea to know: a batch is one text. "BEGIN; …; COMMIT" goes to the server as one query
+// of several statements with the values filled in, and one result set comes back for each
+// statement. So a transition is one round trip, and no lock waits for the network. If a
+// statement fails, the server runs no later statement of the text. The number of result sets
+// tells which statement failed, and a ROLLBACK follows. A batch that is longer than the server's
+// max_allowed_packet is sent in several texts of one transaction.
 //
-// Values are written by the driver, as binary strings in a connection that speaks
-// utf8mb4 and whose SQL mode is set: no character set or mode of the server changes
-// what is stored or where a string ends.
+// The driver writes the values into the text, as binary strings. The connection uses utf8mb4
+// and sets the SQL mode, so no character set or mode of the server changes the stored bytes or
+// the end of a string.
 //
-// Accept and Settle share commits: the rows of all that wait go into one statement
-// each. Of 100 rows, settling one costs 29 µs joined with a UNION ALL of them, 28 µs
-// with JSON_TABLE, which would have to escape bytes that are not UTF-8, and 55 to
-// 80 µs as a statement of its own (MariaDB 10.11, the change itself included).
-// INSERTs that read nothing else have VALUES lists.
+// Accept and Settle share commits: the rows of all batches that wait go into one statement
+// for each text. With 100 rows, one settled job costs 29 µs joined with a UNION ALL of the
+// rows, and 28 µs with JSON_TABLE, which would have to escape bytes that are not UTF-8. As a
+// statement of its own it costs 55 to 80 µs (MariaDB 10.11, with the change itself). INSERTs
+// that read no table have VALUES lists.
 //
-// There is one committer: two were not faster with 32 callers, and meet each other
-// in the unique indexes. Claims should not be many at once either: on InnoDB one
-// claimer takes more than twice what eight do. The worker has one.
+// There is one committer: two were not faster with 32 callers, and block each other in the
+// unique indexes. Concurrent claims block each other too: on InnoDB one claimer takes more
+// than twice as many jobs as eight claimers together. The worker has one.
 //
-// READ COMMITTED, since at REPEATABLE READ locking reads lock gaps, claims deadlock
-// and MariaDB was seen to hand out a row twice. Reading one state, a batch of reads
-// alone runs in a snapshot. Deadlocks and lock timeouts are retried here. Some are left:
-// a claim looks for what it took before by its due time, and keeps the index entries of
-// others who took in that lane in the same millisecond, if these are just settling.
+// The isolation level is READ COMMITTED: at REPEATABLE READ, locking reads lock gaps, claims
+// deadlock, and in tests MariaDB handed out a row twice. A batch that only reads runs in a
+// snapshot, to see one state. [store.Retry] repeats a batch after a deadlock or a lock
+// timeout. Some deadlocks remain: a claim reads its own jobs back by their due time. It
+// thereby locks the index entries of jobs that other claims took in that lane in the same
+// millisecond, while their workers may be settling them.
 //
-// There are no partial indexes: generated columns that are null outside the index's
-// condition stand in for them, so finished jobs lie at one end of jobs_waiting, out of
-// the way. Where a plan could depend on statistics, the index or the order of a join
-// is pinned.
+// There are no partial indexes. In their place stand generated columns that are null outside
+// of the index's condition, so finished jobs are at one end of jobs_waiting, where no claim
+// reads. Where a plan could depend on statistics, the index or the order of a join is pinned.
 //
-// Durability is the server's: innodb_flush_log_at_trx_commit = 1 (the default)
-// cannot be asked for by a connection. store.Check tells if it is not.
+// Durability depends on the server: a connection cannot set innodb_flush_log_at_trx_commit.
+// store.Check warns if it is not 1, the default.
 //
-// Tested on MariaDB; the folder mysql8 has the statements run by an engine with
-// MySQL 8's parser.
+// All tests run on MariaDB. The folder mysql8 runs the statements on an engine with the parser
+// of MySQL 8.
 package mysql
 
 import (
@@ -55,13 +54,15 @@ import (
 // (tls=true), or to one in the driver's own form, user:password@tcp(host:3306)/db.
 // It keeps at most maxConnections connections. It does not change the schema.
 //
-// Refusals of kind Invalid say what is wrong with the URL, the user's rights or the
-// server; those of kind Unavailable mean that the server cannot be reached now.
+// A refusal of kind Invalid names the mistake in the URL, the right that the user lacks, or the
+// requirement that the server does not meet. A refusal of kind Unavailable means that the
+// server cannot be reached now.
 func Open(ctx context.Context, url string, maxConnections int) (store.Conn, error) {
 	a, err := parseAddress(url)
 	if err != nil {
 		return nil, err
 	}
+	// The first connection proves that the server can be reached and is new enough.
 	p, err := newPool(a, max(1, maxConnections))
 	if err != nil {
 		return nil, err
@@ -81,10 +82,11 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 	return c, nil
 }
 
-// committers is how many groups are written at the same time.
+// committers is how many groups are written at the same time: see the package comment.
 const committers = 1
 
-// commitTimeout bounds a commit that callers share. Each has its own bound as well.
+// commitTimeout bounds a commit that several callers share, with its retries. Each caller has a
+// bound of its own, 10 s as a rule, and gives up by that.
 const commitTimeout = 15 * time.Second
 
 // Bounds of sending a batch again after a conflict. A batch whose answer is lost is not sent
@@ -95,9 +97,10 @@ const (
 	maxPause   = 512 * time.Millisecond
 )
 
+// A conn is a [store.Conn]. Its fields do not change after Open.
 type conn struct {
 	pool  *pool
-	line  *group.Line
+	line  *group.Line // of batches that may share a commit
 	retry store.Retry
 }
 
@@ -124,8 +127,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// once runs a batch on one connection. One that turns out to be broken before
-// anything was sent is replaced.
+// once runs a batch on one connection. If the connection had ended before anything was sent, the
+// next one is used, until one is new: a server that restarted has ended all idle connections.
 func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	for {
 		s, err := c.pool.take(ctx)
@@ -133,7 +136,7 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 			s, err = c.pool.exchange(ctx, s)
 		}
 		if err != nil {
-			return nil, store.Unsent(err) // nor has an earlier round sent anything
+			return nil, store.Unsent(err) // earlier rounds of the loop sent nothing either
 		}
 		fresh := s.fresh()
 		results, err := s.run(ctx, stmts)

@@ -145,7 +145,7 @@ func TestRarerReasons(t *testing.T) {
 	}
 	for want, cause := range map[string]error{
 		"the server at h:3306 accepts encrypted connections only: add ?tls=true":                            &mysql.MySQLError{Number: 3159},
-		"the server at h:3306 accepts nobody from this host":                                                &mysql.MySQLError{Number: 1130},
+		"the server at h:3306 accepts no connections from this host":                                        &mysql.MySQLError{Number: 1130},
 		"no TLS with the server at h:3306 (x509: certificate signed by unknown authority): its certificate": x509.UnknownAuthorityError{},
 		`user "u" has a way of authentication that is not supported`:                                        mysql.ErrUnknownPlugin,
 	} {

@@ -10,16 +10,17 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A pool keeps connections for whoever needs one next: the one used last, so that
-// those a busy hour has left grow old and go.
+// A pool keeps idle connections. It hands out the connection that was used last, so that the
+// connections left over from a busy hour stay idle until they are too old. A batch waits for a
+// free slot, not for a certain connection.
 type pool struct {
 	address   *address
 	connector driver.Connector
-	patient   driver.Connector // of connections that wait for a packet as long as their callers do
-	turns     chan struct{}    // one for each connection there may be
+	unbounded driver.Connector // its connections wait for a packet as long as their callers do
+	slots     chan struct{}    // has an element for each connection in use; its capacity is the bound
 
-	mu     sync.Mutex
-	idle   []*session
+	mu     sync.Mutex // guards the fields below
+	idle   []*session // the connection used last is at the end
 	closed bool
 }
 
@@ -28,19 +29,20 @@ func newPool(a *address, size int) (*pool, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	unbounded := a.config.Clone()
-	unbounded.ReadTimeout = 0
-	patient, err := mysql.NewConnector(unbounded)
+	config := a.config.Clone()
+	config.ReadTimeout = 0
+	unbounded, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	return &pool{address: a, connector: connector, patient: patient, turns: make(chan struct{}, size)}, nil
+	return &pool{address: a, connector: connector, unbounded: unbounded, slots: make(chan struct{}, size)}, nil
 }
 
-// take waits for a connection that works as far as can be told.
+// take waits for a free slot and returns an idle connection that the server has not closed, or
+// a new one. The caller gives it back by put. After an error the slot is free again.
 func (p *pool) take(ctx context.Context) (*session, error) {
 	select {
-	case p.turns <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, store.Unavailable(ctx.Err())
 	}
@@ -53,31 +55,31 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 			continue
 		}
 		if err != nil {
-			<-p.turns
+			<-p.slots
 			return nil, err
 		}
 		return s, nil
 	}
 }
 
-// exchange gives a connection for one that waits for a packet as long as its caller does: to
-// rebuild a table of a million jobs takes a server longer than packetTimeout, and it says
-// nothing meanwhile.
+// exchange replaces a connection by one that waits for a packet as long as its caller does. A
+// server sends nothing while it rebuilds a table, and for a table of a million jobs that takes
+// longer than packetTimeout.
 func (p *pool) exchange(ctx context.Context, s *session) (*session, error) {
-	if s.patient {
+	if s.unbounded {
 		return s, nil
 	}
 	s.conn.Close()
-	s, err := dial(ctx, p.patient)
+	s, err := dial(ctx, p.unbounded)
 	if err != nil {
-		<-p.turns
+		<-p.slots
 		return nil, err
 	}
-	s.patient = true
+	s.unbounded = true
 	return s, nil
 }
 
-// last is the idle connection that was used last, if there is one.
+// last removes the idle connection that was used last from the pool; nil if there is none.
 func (p *pool) last() (s *session, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +92,7 @@ func (p *pool) last() (s *session, err error) {
 	return s, nil
 }
 
-// put gives a connection back.
+// put gives a connection back to the pool, which closes it if it is broken.
 func (p *pool) put(s *session) {
 	p.mu.Lock()
 	keep := !p.closed && !s.broken
@@ -101,10 +103,10 @@ func (p *pool) put(s *session) {
 	if !keep {
 		s.conn.Close()
 	}
-	<-p.turns
+	<-p.slots
 }
 
-// close closes all connections; it waits for those in use.
+// close closes all connections. It waits for the connections in use, by taking all slots.
 func (p *pool) close() {
 	p.mu.Lock()
 	idle := p.idle
@@ -113,10 +115,10 @@ func (p *pool) close() {
 	for _, s := range idle {
 		s.conn.Close()
 	}
-	for range cap(p.turns) {
-		p.turns <- struct{}{}
+	for range cap(p.slots) {
+		p.slots <- struct{}{}
 	}
-	for range cap(p.turns) {
-		<-p.turns // for those that wait to find it closed
+	for range cap(p.slots) {
+		<-p.slots // callers that wait in take get the slot and find the pool closed
 	}
 }

@@ -3,28 +3,22 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/store"
 )
 
-// isSchema tells whether a batch changes the schema.
-func isSchema(stmts []store.Stmt) bool {
-	for _, s := range stmts {
-		if changesSchema(s) {
-			return true
-		}
-	}
-	return false
-}
+// isSchema reports whether a batch changes the schema.
+func isSchema(stmts []store.Stmt) bool { return slices.ContainsFunc(stmts, changesSchema) }
 
 func changesSchema(s store.Stmt) bool {
 	return strings.HasPrefix(s.SQL, "CREATE ") || strings.HasPrefix(s.SQL, "ALTER ") || strings.HasPrefix(s.SQL, "DROP ")
 }
 
-// runSchema runs a schema step and its record one after the other: a change of the
-// schema is a transaction by itself in any case. Should the record not follow, the
-// step is run once more, finds what it was to make, and counts as done.
+// runSchema runs a schema step and its record one after the other, since the server commits each
+// change of the schema by itself. If the process ends between the two, the step runs once more:
+// the server then reports that the table, column or index exists, and the step counts as done.
 func (s *session) runSchema(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	results := make([]store.Result, len(stmts))
 	for i, st := range stmts {
@@ -36,7 +30,7 @@ func (s *session) runSchema(ctx context.Context, stmts []store.Stmt) ([]store.Re
 			results[i] = r[0]
 			continue
 		}
-		if _, err := s.query(ctx, st.SQL, nil); err != nil && !isThere(err) {
+		if _, err := s.query(ctx, st.SQL, nil); err != nil && !alreadyDone[number(err)] {
 			err = fmt.Errorf("%s: %w", st.Name, err)
 			s.undo(err)
 			return nil, err

@@ -12,45 +12,47 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// What a transaction begins with: one that writes, and one that reads from one
-// state of the database.
 const (
+	// begin begins a transaction that writes, snapshot one that reads from one state of the
+	// database.
 	begin    = "BEGIN"
 	snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
-	// rowCount follows each statement that writes, since of a text of several
-	// statements the driver gives either the rows or the numbers of changes.
+	// rowCount follows each statement that writes: for a text of several statements the driver
+	// returns either the rows or the numbers of changes, and never both.
 	rowCount = "; SELECT ROW_COUNT()"
 )
 
-// settings are those of every connection. Strict, so that nothing is cut off; without
-// NO_BACKSLASH_ESCAPES, ANSI_QUOTES and the like, which change what a text means. Who
-// waits for a lock learns that it is in vain before callers give up. A condition that a
-// row has no other is looked up for that row: it would else be asked of the whole other
-// table first, where statistics make that seem cheaper.
+// settings are sent on every new connection. The SQL mode is strict, so that no value is cut. It
+// has no NO_BACKSLASH_ESCAPES or ANSI_QUOTES, which change the meaning of quotes. A wait for a
+// lock ends after 5 s, before callers give up after 10 s. Without materialization, a NOT EXISTS
+// is evaluated for each row by an index; with it, the server may read the whole other table
+// first, if statistics make that look cheaper.
+//
+// The last statement returns the facts that dial needs.
 const settings = `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; ` +
 	`SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, ` +
 	`completion_type = 0, sql_select_limit = DEFAULT, sql_safe_updates = 0, innodb_lock_wait_timeout = 5, lock_wait_timeout = 5, ` +
 	`optimizer_switch = 'materialization=off'; ` +
 	`SELECT VERSION(), @@max_allowed_packet, @@wait_timeout`
 
-// A session is one connection, used by one goroutine at a time. It speaks to the
-// driver itself, which can send several statements in one text and read what each
-// of them returns.
+// A session is one connection, used by one goroutine at a time, so it needs no lock. It calls
+// the driver itself, which can send several statements in one text and read the result of each.
 type session struct {
-	conn    driver.Conn
-	version string
-	packet  int // bytes a text may have
-	until   time.Time
-	used    bool
-	broken  bool
-	patient bool
+	conn      driver.Conn
+	version   string
+	packet    int       // how many bytes a text may have
+	until     time.Time // the connection is closed after this time
+	used      bool      // a batch was sent on it
+	broken    bool      // it must not be used again
+	unbounded bool      // it has no timeout for packets: see pool.exchange
 }
 
-// maxAge is how long a connection lives, so that they spread again over servers
-// that came back.
+// maxAge is how long a connection lives. Then new connections spread over all servers behind
+// one name, also over a server that came back.
 const maxAge = 3 * time.Minute
 
+// dial opens a connection and applies the settings.
 func dial(ctx context.Context, connector driver.Connector) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -64,7 +66,7 @@ func dial(ctx context.Context, connector driver.Connector) (*session, error) {
 		c.Close()
 		return nil, store.Unavailable(err)
 	}
-	s.used = false
+	s.used = false // the settings are no batch
 	if len(results) != 1 || len(results[0]) != 1 {
 		c.Close()
 		return nil, store.Unavailable(errors.New("the server answers as neither MySQL nor MariaDB does"))
@@ -73,22 +75,22 @@ func dial(ctx context.Context, connector driver.Connector) (*session, error) {
 	s.version, _ = row[0].(string)
 	packet, _ := row[1].(int64)
 	wait, _ := row[2].(int64)
-	s.packet = int(packet) - 1024 // for what stands around the statements
+	s.packet = int(packet) - 1024 // room for BEGIN, COMMIT and the protocol
+	// The server closes a connection that is idle for wait_timeout: half of it is safe.
 	s.until = time.Now().Add(min(maxAge, time.Duration(wait)*time.Second/2))
 	return s, nil
 }
 
-// fresh tells whether nothing was sent on it yet.
+// fresh reports whether no batch was sent on the connection yet.
 func (s *session) fresh() bool { return !s.used }
 
-// usable tells whether the connection may be used again. It looks whether the
-// server has closed it, which sends nothing.
+// usable reports whether the connection may be used again. ResetSession reads from the socket
+// without waiting, to see if the server has closed it. It sends nothing.
 func (s *session) usable(ctx context.Context) bool {
 	return !s.broken && time.Now().Before(s.until) && s.conn.(driver.SessionResetter).ResetSession(ctx) == nil
 }
 
-// run runs a batch. After an error that is not about the connection, the
-// transaction is rolled back.
+// run runs a batch in one transaction, which it rolls back after an error.
 func (s *session) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	if isSchema(stmts) {
 		return s.runSchema(ctx, stmts)
@@ -111,21 +113,19 @@ func (s *session) run(ctx context.Context, stmts []store.Stmt) ([]store.Result, 
 	return b.results, nil
 }
 
-// frame is what makes a transaction of statements. A single one is a transaction
-// by itself.
+// frame returns the statements that begin and end the transaction of a batch. A single
+// statement needs none: it is a transaction by itself.
 func frame(stmts []store.Stmt, parts int) (first, last string) {
 	if parts == 1 {
 		return "", ""
 	}
-	for _, st := range stmts {
-		if !st.Reads {
-			return begin, "COMMIT"
-		}
+	if store.ReadsOnly(stmts) {
+		return snapshot, "COMMIT"
 	}
-	return snapshot, "COMMIT"
+	return begin, "COMMIT"
 }
 
-// fitting is how many of the parts go into one packet.
+// fitting is how many of the parts go into one packet. It is at least one.
 func fitting(all []part, packet int) (n int) {
 	bytes := 0
 	for n < len(all) && (n == 0 || bytes+all[n].size <= packet) {
@@ -135,15 +135,16 @@ func fitting(all []part, packet int) (n int) {
 	return n
 }
 
-// A batch is being run on a session, in one packet or several.
+// A batch is a batch that runs on a session, in one packet or several.
 type batch struct {
 	*session
 	stmts       []store.Stmt
-	results     []store.Result
-	first, last string
+	results     []store.Result // filled in by send
+	first, last string         // see frame; first is empty once it was sent
 }
 
-// send sends parts as one text, and reads the one result set each of them has.
+// send sends parts as one text and reads the result sets, one for each part. With end, the text
+// ends the transaction.
 func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	var text strings.Builder
 	var args []driver.NamedValue
@@ -153,6 +154,7 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 		}
 		text.WriteString(sql)
 	}
+	// Build the text: the parts, each with its row count, between begin and commit.
 	add(b.first)
 	b.first = ""
 	for _, p := range all {
@@ -167,6 +169,7 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	if end {
 		add(b.last)
 	}
+	// BEGIN and COMMIT return no result set, so the sets match the parts one by one.
 	sets, err := b.read(ctx, text.String(), args, func(set int) (limit store.ByteLimit) {
 		if set < len(all) {
 			limit = b.stmts[all[set].stmt].ByteLimit()
@@ -180,6 +183,7 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	if err != nil {
 		return b.named(all, len(sets), err)
 	}
+	// Add the sets up: several parts may belong to one statement.
 	for i, p := range all {
 		r := &b.results[p.stmt]
 		if b.stmts[p.stmt].Reads {
@@ -192,7 +196,7 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	return nil
 }
 
-// named tells which statement an error is of: the one whose result is missing.
+// named adds the name of the statement that failed: the first statement without a result.
 func (b *batch) named(all []part, seen int, err error) error {
 	name := "commit"
 	if seen < len(all) {
@@ -201,8 +205,8 @@ func (b *batch) named(all []part, seen int, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// bound is a value as the driver writes it into the text. Bytes are written as
-// binary, so that no character set is applied to them.
+// bound converts a value for the driver. The driver writes bytes as a _binary string, to which
+// the server applies no character set.
 func bound(v any) driver.Value {
 	if text, ok := v.(string); ok {
 		return []byte(text)
@@ -210,9 +214,10 @@ func bound(v any) driver.Value {
 	return v
 }
 
-// undo ends the transaction that an error left open.
+// undo rolls back the transaction that an error left open. It has a deadline of its own, since
+// the context of the batch may have ended.
 func (s *session) undo(cause error) {
-	if s.broken = s.broken || isLost(cause); s.broken {
+	if s.broken = s.broken || endsConnection(cause); s.broken {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
@@ -237,8 +242,8 @@ type set struct {
 	cut  int
 }
 
-// read sends a text and reads all result sets. A statement that returns no rows has none.
-// With an error it returns the sets before the error. Each set has a byte limit.
+// read sends a text and reads all result sets. A statement that returns no rows has no set. With
+// an error it returns the sets before the error. limit gives the byte limit of each set.
 func (s *session) read(ctx context.Context, text string, args []driver.NamedValue, limit func(set int) store.ByteLimit) (sets []set, err error) {
 	rows, err := s.conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 	s.used = true
@@ -261,6 +266,7 @@ func (s *session) read(ctx context.Context, text string, args []driver.NamedValu
 	return sets, nil
 }
 
+// readAll reads the rows of one result set.
 func readAll(rows driver.Rows, limit store.ByteLimit) (set set, err error) {
 	dest := make([]driver.Value, len(rows.Columns()))
 	for {
@@ -279,12 +285,12 @@ func readAll(rows driver.Rows, limit store.ByteLimit) (set set, err error) {
 	}
 }
 
-// values is a row as store.Result has it.
+// values copies a row into the types of store.Result: string, int64 or nil.
 func values(row []driver.Value) []any {
 	out := make([]any, len(row))
 	for i, v := range row {
 		switch v := v.(type) {
-		case []byte: // the driver's buffer
+		case []byte: // in the buffer of the driver, which it reuses
 			out[i] = string(v)
 		case uint64:
 			out[i] = int64(v)

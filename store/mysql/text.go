@@ -8,19 +8,20 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// maxRows is how many rows one statement has; the rest goes into further ones.
+// maxRows is how many rows one statement has at most. Further rows go into further statements.
 const maxRows = 250
 
-// A part is a piece of a batch that is run as one statement: a whole statement, or
-// one with some of its rows.
+// A part is one statement of the text that is sent: a whole statement of the batch, or a
+// statement with some of its rows.
 type part struct {
-	stmt int // whose it is
+	stmt int // the index of the statement in its batch
 	sql  string
 	args []any
-	size int // at most so many bytes when the arguments are filled in
+	size int // upper bound of the bytes, with the arguments filled in
 }
 
-// parts are what a batch is made of, none longer than a packet may be.
+// parts cuts the statements of a batch into parts, each short enough for a packet. It refuses
+// a batch with a row that is too large by itself.
 func parts(stmts []store.Stmt, packet int) (all []part, err error) {
 	for i, s := range stmts {
 		if s.Rows == nil {
@@ -40,11 +41,13 @@ func parts(stmts []store.Stmt, packet int) (all []part, err error) {
 	return all, nil
 }
 
-// rowParts are a statement with Rows, cut where it becomes too long.
+// rowParts cuts a statement with Rows into parts of up to maxRows rows and up to packet bytes.
 func rowParts(i int, s store.Stmt, packet int) (all []part) {
 	before, again, after := cut(s.SQL)
 	fixed := len(before) + len(after) + len(rowCount)
 	for rows := s.Rows; len(rows) > 0; {
+		// The first row always fits here; parts refuses it if it does not. A text without
+		// marks has one row for each part.
 		n, bytes := 0, fixed
 		for n < len(rows) && n < maxRows {
 			more := len(again) + size(rows[n])
@@ -62,8 +65,8 @@ func rowParts(i int, s store.Stmt, packet int) (all []part) {
 	return all
 }
 
-// cut takes a text apart at the marks: what is repeated for each row after the
-// first, and what comes before and after. Without marks there is one row.
+// cut splits a text at the marks. The middle part is repeated for each row after the first. A
+// text without marks has no middle part, and holds one row.
 func cut(sql string) (before, again, after string) {
 	before, rest, ok := strings.Cut(sql, store.MySQLRow)
 	if !ok {
@@ -73,15 +76,15 @@ func cut(sql string) (before, again, after string) {
 	return before, again, after
 }
 
-// size is at most how many bytes arguments take in a text.
+// size is an upper bound of the bytes that arguments take in a text.
 func size(args []any) int {
 	n := 0
 	for _, a := range args {
-		n += 24 // an integer, or quotes and what comes before them
+		n += 24 // an integer, or the quotes of a text and the _binary before them
 		if text, ok := a.(string); ok {
 			n += len(text)
 			for i := range len(text) {
-				switch text[i] {
+				switch text[i] { // the driver escapes these with a backslash
 				case 0, '\n', '\r', '\x1a', '\'', '"', '\\':
 					n++
 				}

@@ -17,6 +17,7 @@ func Unverified(text string) string {
 	if err != nil {
 		host = c.Addr
 	}
+	// The traffic to this machine passes no network.
 	if address, err := netip.ParseAddr(host); host == "localhost" || err == nil && address.IsLoopback() {
 		return ""
 	}
