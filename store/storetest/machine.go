@@ -102,6 +102,9 @@ type machine struct {
 	eventsChanged bool
 	settled       []core.ID
 	marksMoved    bool
+	runsChanged   bool
+
+	unchanged int // comparisons since the rows of runs were compared
 }
 
 // A heldJob is a taken job in the store, with its twin in the model. The two have different leases.
@@ -113,6 +116,7 @@ type heldJob struct {
 
 func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	r := newRig(rt, s, o)
+	r.armed = map[core.ID]bool{}
 	m := &machine{rig: r, model: NewModel(core.SystemClock), base: r.depth(), began: r.now}
 	for _, name := range []string{"a", "b"} {
 		for before := range sequence {
@@ -156,7 +160,7 @@ func (m *machine) acceptAgain(t *rapid.T) {
 // acceptBoth accepts an arrival in the store and in the model. If the keys of the arrival belong
 // to several events, the receipt may name any of those events.
 func (m *machine) acceptBoth(a core.Arrival) {
-	m.eventsChanged = true
+	m.eventsChanged, m.runsChanged = true, true
 	want, _ := m.model.Accept(context.Background(), a)
 	got := m.accept(a)
 	if got.Duplicate && len(a.Jobs) > 1 && a.Event.DeliveryID == "" {
@@ -312,7 +316,7 @@ func (m *machine) purgeAll(t *rapid.T) {
 	_, _, _ = m.model.Purge(context.Background(), m.now, core.MaxPage)
 	for m.purge(core.MaxPage) > 0 {
 	}
-	m.base, m.eventsChanged = m.depthOfOthers(), true
+	m.base, m.eventsChanged, m.runsChanged = m.depthOfOthers(), true, true
 	m.forget()
 }
 
@@ -344,6 +348,7 @@ func (m *machine) markSources() []string {
 func (m *machine) advance(t *rapid.T) {
 	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, leaseTime, -3 * leaseTime, core.StrayTime}
 	m.now = m.now.Add(rapid.SampledFrom(steps).Draw(t, "by"))
+	m.runsChanged = true       // tokens may have expired
 	if m.now.Before(m.began) { // a purge may rely on the times in ids
 		m.now = m.began
 	}
@@ -376,7 +381,7 @@ func (m *machine) compare(t *rapid.T) {
 		m.equal("Marks", m.marks(m.markSources()...), want)
 	}
 	m.compareRuns()
-	m.eventsChanged, m.settled, m.marksMoved = false, nil, false
+	m.eventsChanged, m.settled, m.marksMoved, m.runsChanged = false, nil, false, false
 	if t.Failed() {
 		t.FailNow() // later failures would only follow from this one
 	}

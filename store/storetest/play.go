@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -14,6 +16,8 @@ type play struct {
 	run           int
 	source        string
 	lanes         map[string]core.Lane
+	short         map[core.Lane]core.Lane // the short names of the lanes
+	base          int                     // the depth of the store before the play
 	arrivals      map[string]core.Arrival
 	names         map[core.ID]string
 	outcomes      map[core.ID]core.Outcome // of the newest attempt, by job
@@ -39,14 +43,16 @@ type play struct {
 func newPlay(r *rig, f *Fault, run int) *play {
 	own := *r
 	p := &play{
-		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{},
+		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{}, short: map[core.Lane]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
 		heldJobs: map[string]core.Job{}, probes: map[string]bool{}, attemptsBegun: map[string]int{}, lostTakes: map[string]bool{},
 		unrecorded: map[core.ID]bool{}, wantRuns: map[string]core.Run{}, last: -faultDistance,
 	}
 	for _, l := range []string{"a", "b", "c", "d", "w"} {
 		p.lanes[l] = playLane(l, run)
+		p.short[p.lanes[l]] = core.Lane(l)
 	}
+	p.armed, p.base = map[core.ID]bool{}, r.depth()
 	return p
 }
 
@@ -62,6 +68,7 @@ func playLane(name string, run int) core.Lane {
 // play.
 type scene struct {
 	Events    []string
+	Depth     int // unfinished jobs of the play, also of jobs without an event
 	Jobs      map[string]sceneJob
 	Marks     map[string]core.Mark
 	Gates     map[string]core.Gate
@@ -78,24 +85,33 @@ type sceneJob struct {
 func (p *play) scene() scene {
 	p.Helper()
 	s := scene{Jobs: map[string]sceneJob{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, lostTakes: p.lostTakes}
-	for _, e := range p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items {
+	events := p.events(core.EventFilter{Source: p.source, Limit: core.MaxPage}).Items
+	for _, e := range events {
 		s.Events = append(s.Events, p.names[e.ID])
 	}
-	for name, lane := range p.lanes {
-		for _, j := range p.jobs(core.JobFilter{Lane: lane, Limit: core.MaxPage}).Items {
-			tries := p.attempts(j.ID)
+	s.Depth = p.depth() - p.base
+	jobs := p.jobsOf(ids(events)...)
+	var all []core.ID
+	for _, of := range jobs {
+		all = append(all, ids(of)...)
+	}
+	attempts := p.attemptsOf(all...)
+	for _, of := range jobs {
+		for _, j := range of {
+			tries := attempts[j.ID]
 			p.wantConsistent(j, tries)
 			key := p.names[j.ID]
 			j = bare(j)
-			j.ID, j.EventID, j.Lane, j.RunID = "", core.ID(p.names[j.EventID]), core.Lane(name), core.ID(p.names[j.RunID])
+			j.ID, j.EventID, j.Lane, j.RunID = "", core.ID(p.names[j.EventID]), p.short[j.Lane], core.ID(p.names[j.RunID])
 			if p.lostTakes[key] {
 				j = withoutLostTake(j)
 			}
 			s.Jobs[key] = sceneJob{Job: j, Attempts: tries}
 		}
 	}
+	looks := p.outlooks(slices.Collect(maps.Values(p.lanes))...)
 	for name, lane := range p.lanes {
-		if g := p.outlooks(lane)[lane].Gate; g != (core.Gate{}) {
+		if g := looks[lane].Gate; g != (core.Gate{}) {
 			g.MovedBy = core.ID(p.names[g.MovedBy])
 			s.Gates[name] = g
 		}
@@ -129,7 +145,7 @@ func (s scene) equalScene(other scene) bool {
 		}
 		jobs[name] = j
 	}
-	return equalValues(s.Events, other.Events) && equalValues(s.Jobs, jobs) && equalValues(s.Marks, other.Marks) && equalValues(s.Gates, other.Gates) &&
+	return s.Depth == other.Depth && equalValues(s.Events, other.Events) && equalValues(s.Jobs, jobs) && equalValues(s.Marks, other.Marks) && equalValues(s.Gates, other.Gates) &&
 		equalValues(s.Runs, other.Runs)
 }
 
@@ -210,6 +226,7 @@ func (p *play) wantScene(when string, step int) {
 	if got, want := p.scene(), p.clean[step]; !got.equalScene(want) {
 		p.equal(p.name+", "+when, got.Jobs, want.Jobs)
 		p.equal(p.name+", "+when, got.Events, want.Events)
+		p.equal(p.name+", "+when+": depth", got.Depth, want.Depth)
 		p.equal(p.name+", "+when, got.Marks, want.Marks)
 		p.equal(p.name+", "+when, got.Gates, want.Gates)
 		p.equal(p.name+", "+when, got.Runs, want.Runs)

@@ -43,6 +43,11 @@ type rig struct {
 	workflow string
 
 	stock *stock
+
+	// armed are the steps for which the test made a token or a receipt. If it is not nil,
+	// [rig.runView] looks up the tokens and receipts of these steps only, since each lookup is a
+	// statement.
+	armed map[core.ID]bool
 }
 
 // leaseTime is the length of the leases of jobs taken by [rig.take].

@@ -277,10 +277,14 @@ func (r *rig) runView(run core.ID) runView {
 		t.Steps = append(t.Steps, r.survey(run, epoch+1, core.Wanted{All: true})...)
 	}
 	for _, s := range t.Steps {
-		if step := r.awaited(tokenOf(s.ID)); step != "" {
-			t.Awaited[step] = tokenOf(s.ID)
+		if r.armed != nil && !r.armed[s.ID] {
+			continue
 		}
-		if r.recorded("", receiptOf(s.ID)).RunID == run {
+		found := r.recorded(tokenOf(s.ID), receiptOf(s.ID))
+		if found.StepID != "" {
+			t.Awaited[found.StepID] = tokenOf(s.ID)
+		}
+		if found.RunID == run {
 			t.Recorded = append(t.Recorded, s.ID)
 		}
 	}

@@ -127,6 +127,7 @@ func (p *play) fanOut(name string) core.Transition {
 	done := p.stepInside(t.Run, "fan/done", id, core.StepSucceeded)
 	done.Last, done.Output, done.FinishedAt = true, []byte(`{}`), p.now
 	p.addStep(&t, name+"/done", done, time.Time{})
+	p.armed[call.ID] = true
 	t.Tokens = []core.Token{{Hash: tokenOf(call.ID), StepID: call.ID, ExpiresAt: p.now.Add(2 * leaseTime)}}
 	alert := p.arrivalNamed("told of "+name, "", []string{"c:"})
 	t.GivesRise = &alert
