@@ -9,6 +9,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of the requests of operators: finding events by their place in a listing, reading them in
+// full for a replay or an export, and listing finished jobs. Each check stores a few events with
+// known times and ids, and compares whole answers. A failure means that an operator replays too
+// much or too little, or that an export has gaps.
+
 const (
 	saysNth        = `Nth returns the id of the nth newest event that the filter selects, n from 1, or the id of the oldest one if there are fewer; "" if the filter selects none`
 	saysNthFilter  = "Nth ignores the filter's After and Limit"
@@ -28,7 +33,8 @@ const (
 	saysCompleted = "Completed is the number of completed jobs that are still stored"
 )
 
-// archive holds the checks of the Archive, and of the Ledger's methods for operators.
+// archive holds the checks of the Archive, and of the Ledger's methods for operators. A check with
+// a variant shows one case of its sentence.
 var archive = role{name: "Archive", checks: []check{
 	{saysNth, "", nthEvents},
 	{saysNth, "by source, type and time", nthSelected},
@@ -55,6 +61,7 @@ var archive = role{name: "Archive", checks: []check{
 	{saysCompleted, "", completedJobs},
 }}
 
+// nth returns the id of the nth newest event, or "". It ends the test on an error.
 func (r *rig) nth(f core.EventFilter, n int) core.ID {
 	r.Helper()
 	id, err := r.store.Nth(context.Background(), f, n)
@@ -64,6 +71,7 @@ func (r *rig) nth(f core.EventFilter, n int) core.ID {
 	return id
 }
 
+// read returns the events from an id on, with their payloads.
 func (r *rig) read(from core.ID, f core.EventFilter) core.Page[core.Event] {
 	r.Helper()
 	p, err := r.store.Read(context.Background(), from, f)
@@ -73,6 +81,7 @@ func (r *rig) read(from core.ID, f core.EventFilter) core.Page[core.Event] {
 	return p
 }
 
+// jobsOf returns the jobs of events. Events without jobs are absent.
 func (r *rig) jobsOf(events ...core.ID) map[core.ID][]core.Job {
 	r.Helper()
 	of, err := r.store.JobsOf(context.Background(), events)
@@ -82,6 +91,7 @@ func (r *rig) jobsOf(events ...core.ID) map[core.ID][]core.Job {
 	return of
 }
 
+// finishedSince returns the first page of jobs that finished at a time or later.
 func (r *rig) finishedSince(since time.Time, limit int) core.Page[core.Job] {
 	r.Helper()
 	p, err := r.store.Finished(context.Background(), since, "", limit)
@@ -91,6 +101,7 @@ func (r *rig) finishedSince(since time.Time, limit int) core.Page[core.Job] {
 	return p
 }
 
+// completedJobs returns the number of completed jobs of the whole store.
 func (r *rig) completedJobs() int {
 	r.Helper()
 	n, err := r.store.Completed(context.Background())
@@ -100,9 +111,10 @@ func (r *rig) completedJobs() int {
 	return n
 }
 
-// storeEvents stores n events, one a second, and returns them, oldest first. The sources alternate:
-// two events of "shop", then two of "crm". The first of each two of "crm" has the type
-// "user.created".
+// storeEvents stores n events, one a second, and returns them, oldest first. The sources
+// alternate: two events of "shop", then two of "crm". The first of each two of "crm" has the type
+// "user.created". So every filter of someFilters selects some of four events and leaves out
+// others.
 func (r *rig) storeEvents(n int) (events []core.Event) {
 	r.Helper()
 	for i := range n {
@@ -121,6 +133,7 @@ func (r *rig) storeEvents(n int) (events []core.Event) {
 	return events
 }
 
+// An operator asks for "the newest 1,000 events" of a store that has fewer, and must get all.
 func nthEvents(r *rig) {
 	events := r.storeEvents(4)
 	for n, want := range map[int]int{1: 3, 2: 2, 4: 0, 5: 0, 1000: 0} {
@@ -128,7 +141,8 @@ func nthEvents(r *rig) {
 	}
 }
 
-// someFilters returns filters that each select some of the events.
+// someFilters returns filters that each select some of the events. They cover each column of an
+// event listing, and the pairs for which a store has an index.
 func someFilters(events []core.Event) []core.EventFilter {
 	return []core.EventFilter{
 		{Source: "shop"}, {Type: "user.created"}, {Type: "order.created"}, {Type: "order.created", Since: events[1].CreatedAt}, {Source: "crm", Type: "user.created"}, {Source: "crm", Type: "order.created"},
@@ -136,6 +150,7 @@ func someFilters(events []core.Event) []core.EventFilter {
 	}
 }
 
+// Each filter is asked for each of its events in turn, and for one more than it has.
 func nthSelected(r *rig) {
 	events := r.storeEvents(6)
 	for _, f := range someFilters(events) {
@@ -149,6 +164,8 @@ func nthSelected(r *rig) {
 	}
 }
 
+// A filter that selects nothing must return "", since any other id would make a replay begin
+// there.
 func nthNone(r *rig) {
 	r.equal("Nth of nothing", r.nth(core.EventFilter{}, 1), core.ID(""))
 	events := r.storeEvents(2)
@@ -157,6 +174,7 @@ func nthNone(r *rig) {
 	r.equal("Nth", r.nth(core.EventFilter{Source: "shop"}, 2), events[0].ID)
 }
 
+// The gateway's own alerts must not be replayed unasked: the replay would send old alerts again.
 func nthAlerts(r *rig) {
 	want := r.storeEvents(1)[0].ID
 	a := r.arrival()
@@ -168,12 +186,15 @@ func nthAlerts(r *rig) {
 	r.equal("Read of alerts", ids(r.read("", core.EventFilter{Source: core.AlertSource}).Items), []core.ID{a.Event.ID})
 }
 
+// A caller may pass the filter of a listing, with its cursor and limit. Both must have no effect
+// here.
 func nthFilter(r *rig) {
 	events := r.storeEvents(3)
 	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 1), events[2].ID)
 	r.equal("Nth", r.nth(core.EventFilter{After: events[1].ID, Limit: 1}, 3), events[0].ID)
 }
 
+// Reading may begin at an event's id or between two ids, as after an event was purged.
 func readEvents(r *rig) {
 	events := r.storeEvents(4)
 	for i, e := range events {
@@ -183,6 +204,7 @@ func readEvents(r *rig) {
 	r.equal("Read from the beginning", r.read("", core.EventFilter{}).Items, events)
 }
 
+// Reads with a filter return the same events as the listing with that filter, from an id on.
 func readSelected(r *rig) {
 	events := r.storeEvents(6)
 	for _, f := range someFilters(events) {
@@ -211,6 +233,8 @@ func readLarge(r *rig) {
 	}
 }
 
+// A reader that continues after the last id of a page must get each event once, for pages that end
+// before, at and after the last event.
 func readPages(r *rig) {
 	events := r.storeEvents(7)
 	for _, limit := range []int{1, 2, 6, 7, 8} {
@@ -228,6 +252,7 @@ func readPages(r *rig) {
 	}
 }
 
+// If More were wrong, an export would stop early or ask for an empty page.
 func readMore(r *rig) {
 	events := r.storeEvents(3)
 	for limit, want := range map[int]bool{0: false, 1: true, 2: true, 3: false} {
@@ -237,11 +262,14 @@ func readMore(r *rig) {
 	r.equal("Read of nothing", r.read(events[2].ID+"!", core.EventFilter{}), core.Page[core.Event]{})
 }
 
+// The cursor of a listing runs from new to old. Applied here it would cut off the newest events.
 func readAfter(r *rig) {
 	events := r.storeEvents(3)
 	r.equal("Read", r.read("", core.EventFilter{After: events[1].ID}).Items, events)
 }
 
+// The events are asked for in another order than that of their ids, and one of them twice. Their
+// jobs were stored in the reverse order of their ids, and one event's jobs belong to runs.
 func jobsOfEvents(r *rig) {
 	two, run := r.arrival(r.lane, "queue/mail"), r.runArrival(defaultWorkflow, defaultWorkflow)
 	two.Jobs[0], two.Jobs[1] = two.Jobs[1], two.Jobs[0]
@@ -257,12 +285,14 @@ func jobsOfEvents(r *rig) {
 	r.equal("JobsOf: run", want[run.Event.ID][0].RunID, run.Runs[0].ID)
 }
 
+// A job whose lease is over must not be shown as running, as in all listings.
 func jobsOfOver(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-time.Hour)
 	j := r.taken().Job
 	r.equal("JobsOf: status", r.jobsOf(j.EventID)[j.EventID][0].Status, core.Retryable)
 }
 
+// An event without jobs, an unknown event and an empty question must not fail or add entries.
 func jobsOfNone(r *rig) {
 	bare, j := r.arrival(), r.put()
 	r.accepted(bare)
@@ -270,6 +300,8 @@ func jobsOfNone(r *rig) {
 	r.equal("JobsOf of no events", r.jobsOf(), map[core.ID][]core.Job{})
 }
 
+// attemptsOf returns the attempts of jobs without their responses. Jobs without attempts are
+// absent.
 func (r *rig) attemptsOf(jobs ...core.ID) map[core.ID][]core.Attempt {
 	r.Helper()
 	of, err := r.store.AttemptsOf(context.Background(), jobs)
@@ -279,6 +311,8 @@ func (r *rig) attemptsOf(jobs ...core.ID) map[core.ID][]core.Attempt {
 	return of
 }
 
+// Three jobs have three, two and one attempts, and are asked for in mixed order. So attempts that
+// are listed with the wrong job change the counts.
 func attemptsOfJobs(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	want := map[core.ID][]core.Attempt{}
@@ -308,6 +342,7 @@ func replyless(attempts []core.Attempt) []core.Attempt {
 	return attempts
 }
 
+// Replies may have many kilobytes each. A listing with them would not fit into memory.
 func attemptsWithoutReplies(r *rig) {
 	j := r.taken()
 	o := r.ended(j.Job, core.Completed)
@@ -317,6 +352,7 @@ func attemptsWithoutReplies(r *rig) {
 	r.equal("AttemptsOf: response", r.attemptsOf(j.ID)[j.ID][0].Response, "")
 }
 
+// Untried and unknown jobs are absent, so that a caller can tell them from jobs with attempts.
 func attemptsOfNone(r *rig) {
 	tried, untried := r.settled(core.Completed), r.put()
 	got := r.attemptsOf(untried.ID, tried.ID, r.ids.Next())
@@ -324,9 +360,10 @@ func attemptsOfNone(r *rig) {
 	r.equal("AttemptsOf no jobs", r.attemptsOf(), map[core.ID][]core.Attempt{})
 }
 
-// finishInOrder takes n jobs and settles them as dead and completed in turn, one a millisecond and the
-// last two at the same time. They finish in another order than they were made. The result is in
-// the order of finish times, then ids.
+// finishInOrder takes n jobs and settles them as dead and completed in turn, one a millisecond and
+// the last two at the same time. They finish in another order than they were made. The result is
+// in the order of finish times, then ids. So a listing in the order of ids or of insertion differs
+// from the right one.
 func (r *rig) finishInOrder(n int) (over []core.Job) {
 	r.Helper()
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -341,6 +378,8 @@ func (r *rig) finishInOrder(n int) (over []core.Job) {
 	return over
 }
 
+// An operator who follows the jobs of a gateway sees this listing. It must contain each job once it
+// ends, no job that is unfinished or was revived, and jobs of runs with their runs.
 func finishedJobs(r *rig) {
 	over := r.finishInOrder(6)
 	r.settled(core.Retryable)
@@ -364,6 +403,8 @@ func finishedJobs(r *rig) {
 	r.equal("Finished: run", runs, []core.ID{t.Run.ID})
 }
 
+// The page of two begins at each finish time in turn. More must be true exactly while jobs are
+// left.
 func finishedPages(r *rig) {
 	over := r.finishInOrder(5)
 	for i, j := range over[:4] {
@@ -393,6 +434,7 @@ func finishedAfter(r *rig) {
 	r.equal("Finished", len(over), 4)
 }
 
+// Limits are those of the other listings: 0 means the default, and MaxPage is permitted.
 func finishedLimit(r *rig) {
 	r.finishInOrder(core.DefaultPage + 1)
 	p := r.finishedSince(time.Time{}, 0)
@@ -401,6 +443,8 @@ func finishedLimit(r *rig) {
 	r.equal("Finished with the largest limit", []any{len(p.Items), p.More}, []any{core.DefaultPage + 1, false})
 }
 
+// Alerts are messages of the gateway itself, and would hide the jobs of consumers. Lanes whose names
+// only resemble "alert/" are listed.
 func finishedAlerts(r *rig) {
 	for _, l := range []core.Lane{core.AlertLane("a"), "alert", "alerts/x", "alert0"} {
 		r.lane = l
@@ -410,6 +454,7 @@ func finishedAlerts(r *rig) {
 	}
 }
 
+// Metrics show this number. Dead jobs and unfinished ones must not count, acked messages must.
 func completedJobs(r *rig) {
 	r.equal("Completed of nothing", r.completedJobs(), 0)
 	r.finishInOrder(7)

@@ -8,7 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of Accept, Take, Retry, Purge and the Ledger for workflow runs.
+// Checks of Accept, Take, Retry, Purge and the Ledger for workflow runs. They show that the rows
+// of a run appear and disappear together with those of its event and job. If one failed, a run
+// could exist that no worker ever takes, or a purge could delete a run that goes on.
 
 const (
 	saysRunsStored = "The runs of an arrival are stored with it: pending, in their first epoch, each with its ready first step, which receives the event, and with its definition, unless that is stored already"
@@ -18,6 +20,8 @@ const (
 	saysDefsStay   = "Definitions are kept"
 )
 
+// One arrival brings runs of two workflows, one of them without a deadline, and a plain job beside
+// them. All rows are read back.
 func acceptRuns(r *rig) {
 	a := r.runArrival(defaultWorkflow, "billing", defaultWorkflow)
 	a.Runs[1].Timeout = 0
@@ -38,7 +42,8 @@ func acceptRuns(r *rig) {
 }
 
 // acceptRunsAgain accepts an arrival again after its run got more jobs, and once more after the
-// run ended.
+// run ended. A sender that got no answer sends again at any later time. The repetition must not
+// start the workflow anew, and the receipt must not count jobs of later steps.
 func acceptRunsAgain(r *rig) {
 	for _, delivery := range []string{"", "d"} {
 		a := r.runArrival(defaultWorkflow)
@@ -56,6 +61,7 @@ func acceptRunsAgain(r *rig) {
 	}
 }
 
+// A duplicate delivery must start no workflow, although its run has ids of its own.
 func acceptRunsDuplicate(r *rig) {
 	first, second := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing")
 	first.Event.DeliveryID, second.Event.DeliveryID = "d", "d"
@@ -68,7 +74,8 @@ func acceptRunsDuplicate(r *rig) {
 	}
 }
 
-// acceptRunsKeyed leaves out a run whose job is left out because its key is taken.
+// acceptRunsKeyed leaves out a run whose job is left out because its key is taken. A run without
+// its first job would stay pending for ever.
 func acceptRunsKeyed(r *rig) {
 	first, second, third := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing"), r.runArrival(defaultWorkflow)
 	for _, a := range []core.Arrival{first, second, third} {
@@ -83,6 +90,8 @@ func acceptRunsKeyed(r *rig) {
 	r.equal("runs", len(r.runs(core.RunFilter{}).Items), 2)
 }
 
+// Many callers accept the same arrival at once, and then different arrivals with the same delivery
+// id. Each event must have its runs once, and each run one first step.
 func raceAcceptRuns(r *rig) {
 	for range r.scaled(15) {
 		a := r.runArrival(defaultWorkflow, "billing")
@@ -108,6 +117,8 @@ func raceAcceptRuns(r *rig) {
 	}
 }
 
+// One Take returns jobs of two workflows and of a handler. Only jobs of workflows have a
+// situation, and it must be the one of their own step.
 func takeRuns(r *rig) {
 	a := r.runArrival(defaultWorkflow, "billing", defaultWorkflow)
 	r.accept(a)
@@ -123,6 +134,9 @@ func takeRuns(r *rig) {
 	r.equal("Take: situations", got, want)
 }
 
+// A job of a later step comes with the steps around it. After another transition of the run, the
+// same job must come with the run as it is then: a worker would otherwise send a transition that
+// is lost.
 func takeRunsLater(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -136,7 +150,8 @@ func takeRunsLater(r *rig) {
 	r.equal("Take again: Seq", r.takeOnly(call.ID, r.runQuota(9)).Situation.Run, next.Run)
 }
 
-// takeStepless takes a workflow's job that has no step.
+// takeStepless takes a workflow's job that has no step. Such a job remains if its run was purged.
+// It must not block the jobs behind it.
 func takeStepless(r *rig) {
 	r.lane = core.WorkflowLane(defaultWorkflow)
 	bare := r.put()
@@ -150,6 +165,8 @@ func takeStepless(r *rig) {
 	}
 }
 
+// Operators find the run and step of a failed job by the Ledger. Jobs of handlers and alerts must
+// show neither.
 func showJobRun(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -179,6 +196,8 @@ func (r *rig) failedRun() (core.Run, core.Job) {
 	return t.Run, r.job(j.ID)
 }
 
+// A retried job of a failed run would continue a run that has ended. Lanes whose names only
+// resemble "workflow/" are retried as usual.
 func retryRuns(r *rig) {
 	_, want := r.failedRun()
 	other := r.settled(core.Dead)
@@ -195,6 +214,8 @@ func retryRuns(r *rig) {
 	}
 }
 
+// A run is deleted with its event, job, steps and history a millisecond after it finished, and an
+// unfinished run keeps all its rows.
 func purgeRuns(r *rig) {
 	over, job := r.failedRun()
 	step := job.ID
@@ -258,6 +279,7 @@ func purgeRunsRedriven(r *rig) {
 	r.storedEvent(run.EventID)
 }
 
+// Runs are purged oldest first, at most the limit in a call, each with its job and event.
 func purgeRunsLimit(r *rig) {
 	var over []core.Run
 	for range 5 {
@@ -275,6 +297,7 @@ func purgeRunsLimit(r *rig) {
 	r.equal("Purge", r.purge(2), 0)
 }
 
+// A definition outlives its runs, since new runs refer to it by its hash and do not send it again.
 func purgeDefinitions(r *rig) {
 	run, _ := r.failedRun()
 	r.now = r.now.Add(time.Second)

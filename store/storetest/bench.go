@@ -11,6 +11,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Benchmarks of a store. They report rates, so that two databases, or two versions, can be
+// compared at a glance.
+
 // Bench measures the calls that a gateway makes most: Accept, and Take and Settle on lanes of
 // different lengths. It reports events, jobs or outcomes per second as well as ns/op. With -short
 // it leaves out the lane of 1,000,000 jobs.
@@ -29,11 +32,13 @@ func Bench(b *testing.B, open func(b *testing.B) core.Store) {
 	}
 }
 
+// A bench is a benchmark with a rig, whose fixtures it uses.
 type bench struct {
 	*testing.B
 	*rig
 }
 
+// newBench opens a store for a benchmark. The rig fails the benchmark on an error.
 func newBench(b *testing.B, open func(b *testing.B) core.Store) bench {
 	return bench{B: b, rig: newRig(b, open(b), Options{})}
 }
@@ -54,6 +59,8 @@ func (b bench) rate(n int, unit string) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), unit+"/s")
 }
 
+// benchAccept measures one caller that accepts events one after the other: the latency of a
+// commit.
 func benchAccept(b bench) {
 	n := 0
 	for b.Loop() {
@@ -63,6 +70,8 @@ func benchAccept(b bench) {
 	b.rate(n, "events")
 }
 
+// benchAcceptParallel measures at least 32 callers. On databases that let callers share a commit,
+// the rate is many times that of one caller.
 func benchAcceptParallel(b bench) {
 	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
 	var n atomic.Int64
@@ -84,6 +93,7 @@ const seedBatch = 1000
 // seed puts n due jobs in the lane, seedBatch to an event.
 func (b bench) seed(n int) {
 	b.B.Helper()
+	// Four writers fill the lane about as fast as one database can write.
 	const writers = 4
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -112,6 +122,7 @@ func (b bench) refill(left *int, n int) {
 	b.StartTimer()
 }
 
+// benchTakeSettle measures a worker that takes n jobs and settles them in one call.
 func benchTakeSettle(b bench, n int) {
 	left, done := 0, 0
 	for b.Loop() {
@@ -122,6 +133,7 @@ func benchTakeSettle(b bench, n int) {
 	b.rate(done, "jobs")
 }
 
+// completed returns outcomes that complete the jobs, each with a success for the gate.
 func (b bench) completed(jobs []core.TakenJob) []core.Outcome {
 	outcomes := make([]core.Outcome, len(jobs))
 	for i, j := range jobs {
@@ -130,6 +142,7 @@ func (b bench) completed(jobs []core.TakenJob) []core.Outcome {
 	return outcomes
 }
 
+// benchSettle measures Settle alone. The takes before it are not measured.
 func benchSettle(b bench, n int) {
 	left, done := 0, 0
 	for b.Loop() {
@@ -146,6 +159,7 @@ func benchSettle(b bench, n int) {
 // benchTake releases the jobs that it took, outside the measured time. So the length of the lane
 // does not change.
 func benchTake(b bench, due int) {
+	// Writing the rows is logged, since it takes longer than the measurement itself.
 	start := time.Now()
 	b.now = core.SystemClock().UTC().Truncate(time.Millisecond) // jobs that are due when takeAndRelease looks
 	b.seed(due)

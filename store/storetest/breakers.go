@@ -9,7 +9,8 @@ import (
 )
 
 // Checks of breakers with their handlers' own thresholds and cooldowns, and of breakers that an
-// operator closes. gates.go lists them.
+// operator closes. gates.go lists them. A failure means that a handler gets more or fewer attempts
+// than its configuration says, or that an operator cannot bring it back.
 
 // closeBreakers closes breakers now, and returns the lanes whose breakers were open.
 func (r *rig) closeBreakers(lanes ...core.Lane) []core.Lane {
@@ -31,6 +32,8 @@ func (r *rig) settleFailure(b core.Breaker) core.Outcome {
 	return o
 }
 
+// Handlers with other thresholds and cooldowns than the defaults open at exactly their own
+// numbers.
 func opensOther(r *rig) {
 	for _, c := range []struct {
 		lane     core.Lane
@@ -55,7 +58,8 @@ func opensOther(r *rig) {
 }
 
 // opensChanged changes the breaker settings while failures are counted, and while the breaker is
-// open.
+// open. Only the numbers that come with a failure count. A breaker that is open stays open when
+// its threshold is raised, and the next probe decides.
 func opensChanged(r *rig) {
 	many := core.Breaker{Failures: 2 * core.BreakerThreshold}
 	for range core.BreakerThreshold + 2 {
@@ -75,6 +79,7 @@ func opensChanged(r *rig) {
 	r.takeCount("for a probe after its number was raised", 1, r.probe())
 }
 
+// The cooldown after a failed probe is that of the probe's own settings.
 func newestFailsOther(r *rig) {
 	o := r.verdict(r.takeProbe(), core.Failure)
 	o.Breaker = core.Breaker{Failures: 1000, Cooldown: 7 * time.Second}
@@ -82,6 +87,8 @@ func newestFailsOther(r *rig) {
 	r.wantGate("after the probe failed", core.Gate{Failures: core.BreakerThreshold + 1, OpenUntil: r.now.Add(7 * time.Second)})
 }
 
+// After an operator closed a breaker, deliveries resume at the pace of the ramp and not all at
+// once.
 func closes(r *rig) {
 	r.openBreaker()
 	r.now = r.now.Add(time.Second)
@@ -93,6 +100,8 @@ func closes(r *rig) {
 	r.take(core.BreakerThreshold - 1)
 }
 
+// Lanes that are closed, unknown or named twice must not appear in the answer, which operators
+// read.
 func closesSome(r *rig) {
 	r.settleFailure(core.Breaker{})
 	r.lane = "handler/well"
@@ -107,6 +116,8 @@ func closesSome(r *rig) {
 	r.equal("gates afterwards", len(r.outlooks("handler/well", "handler/nobody")), 0)
 }
 
+// A caller that got no answer asks again at the same time and must get the same answer. A later
+// call must not extend the ramp.
 func closesAgain(r *rig) {
 	r.openBreaker()
 	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})
@@ -116,6 +127,8 @@ func closesAgain(r *rig) {
 	r.wantGate("that was closed", core.Gate{ClosedAt: r.now.Add(-time.Second)})
 }
 
+// The outcome of a probe that was sent before an operator closed the breaker must not open it
+// again by itself.
 func closesUnderProbe(r *rig) {
 	j := r.takeProbe()
 	r.closeBreakers(r.lane)

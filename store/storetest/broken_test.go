@@ -14,8 +14,16 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// A suite that cannot fail proves nothing. Each store here breaks one sentence of the contract,
-// and the check of that sentence must fail.
+// A suite that cannot fail proves nothing. The tests of broken stores run single checks on models
+// with one defect each, and require that the checks fail. The defects are those that a new driver
+// is likely to have: a missing condition, a look before a write, a wrong order, a limit that is
+// ignored. Each defective store is a type that embeds the [Model] and overrides one method.
+//
+// A check reports to a recorder, not to the test, so that its failure can be required. A check of
+// a race may pass by chance, so it has three attempts.
+
+// TestBrokenStoresFail requires, for each broken store, that the named checks fail on it. If one
+// passes, the suite would accept a driver with that defect.
 func TestBrokenStoresFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -134,9 +142,9 @@ func TestBrokenStoresFail(t *testing.T) {
 	}
 }
 
-// A connection that runs the statements of a batch one by one behaves as a proxy that takes one
-// statement a call. RunFaults must fail on it. Each driver's own tests show that RunFaults passes
-// a connection with atomic batches.
+// TestFaultsFailWithoutAtomicBatches runs the fault tests on a connection that runs the statements
+// of a batch one by one, as a proxy does that takes one statement a call. RunFaults must fail on
+// it. Each driver's own tests show that RunFaults passes a connection with atomic batches.
 func TestFaultsFailWithoutAtomicBatches(t *testing.T) {
 	for _, how := range []faultKind{refuseStmt, loseAnswer} {
 		conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
@@ -155,6 +163,8 @@ func TestFaultsFailWithoutAtomicBatches(t *testing.T) {
 	}
 }
 
+// oneByOne is a connection whose batches are not atomic: a failure leaves the statements before
+// it.
 type oneByOne struct{ store.Conn }
 
 func (c oneByOne) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -187,7 +197,8 @@ func find(t *testing.T, name string) check {
 	return check{}
 }
 
-// A recorder is a tb whose failures do not fail the test that uses it.
+// A recorder is a tb whose failures do not fail the test that uses it. Fatalf ends the goroutine
+// of the check, so a check runs in a goroutine of its own.
 type recorder struct {
 	mu    sync.Mutex
 	first string
@@ -224,6 +235,7 @@ func failure(run func(tb)) string {
 	return r.first
 }
 
+// acceptsAnew stores a repeated arrival once more, under new ids.
 type acceptsAnew struct{ *Model }
 
 func (s acceptsAnew) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
@@ -240,6 +252,7 @@ func (s acceptsAnew) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	return s.Model.Accept(ctx, a)
 }
 
+// acceptsLate decides by what it read before other calls wrote.
 type acceptsLate struct{ *Model }
 
 // Accept reads and writes under two separate locks, so that other calls come in between.
@@ -263,6 +276,7 @@ func (s acceptsLate) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
+// acceptsKeys keeps the keys of a refused duplicate in use.
 type acceptsKeys struct{ *Model }
 
 func (s acceptsKeys) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
@@ -275,6 +289,7 @@ func (s acceptsKeys) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	return got, err
 }
 
+// acceptsFolded takes delivery ids that differ in case for the same.
 type acceptsFolded struct{ *Model }
 
 func (s acceptsFolded) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
@@ -284,6 +299,7 @@ func (s acceptsFolded) Accept(ctx context.Context, a core.Arrival) (core.Receipt
 	return s.Model.Accept(ctx, a)
 }
 
+// takesAll takes up to 1,000 jobs, whatever the quota.
 type takesAll struct{ *Model }
 
 func (s takesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -315,12 +331,14 @@ func (s *takesLate) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return got, err
 }
 
+// takesEarly compares due times with a clock that is a millisecond ahead.
 type takesEarly struct{ *Model }
 
 func (s takesEarly) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	return s.Model.Take(ctx, now.Add(time.Millisecond), quotas)
 }
 
+// takesUnspent leases spent jobs and does not return them, so no worker ends them.
 type takesUnspent struct{ *Model }
 
 func (s takesUnspent) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -334,6 +352,7 @@ func (s takesUnspent) Take(ctx context.Context, now time.Time, quotas []core.Quo
 	return tried, err
 }
 
+// settlesAny settles a running job under any lease.
 type settlesAny struct{ *Model }
 
 func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
@@ -345,6 +364,7 @@ func (s settlesAny) Settle(ctx context.Context, outcomes ...core.Outcome) (core.
 	return s.Model.Settle(ctx, outcomes...)
 }
 
+// settlesTwice records an attempt again with each repetition of the outcome.
 type settlesTwice struct{ *Model }
 
 func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
@@ -357,6 +377,7 @@ func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) (cor
 	return settled, err
 }
 
+// releasesAny releases a job whatever its state and lease.
 type releasesAny struct{ *Model }
 
 func (s releasesAny) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
@@ -368,6 +389,7 @@ func (s releasesAny) Release(_ context.Context, due time.Time, jobs ...core.Job)
 	return nil
 }
 
+// retriesAny makes jobs available in whatever state they are.
 type retriesAny struct{ *Model }
 
 func (s retriesAny) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -396,6 +418,7 @@ func (s pagesByNumber) Events(ctx context.Context, f core.EventFilter) (core.Pag
 	return core.Page[core.Event]{Items: p.Items[from:end], More: end < len(p.Items)}, err
 }
 
+// pagesMore takes each full page for one of several.
 type pagesMore struct{ *Model }
 
 func (s pagesMore) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
@@ -404,6 +427,7 @@ func (s pagesMore) Events(ctx context.Context, f core.EventFilter) (core.Page[co
 	return p, err
 }
 
+// marksAny stores each mark, also an earlier one.
 type marksAny struct{ *Model }
 
 func (s marksAny) Mark(ctx context.Context, marks ...core.Mark) error {
@@ -415,6 +439,7 @@ func (s marksAny) Mark(ctx context.Context, marks ...core.Mark) error {
 	return nil
 }
 
+// marksForward moves marks forward only, also if the schedule differs.
 type marksForward struct{ *Model }
 
 func (s marksForward) Mark(_ context.Context, marks ...core.Mark) error {
@@ -444,6 +469,7 @@ func (s marksLate) Mark(ctx context.Context, marks ...core.Mark) error {
 	return nil
 }
 
+// marksAll returns a zero mark for an unknown source.
 type marksAll struct{ *Model }
 
 func (s marksAll) Marks(ctx context.Context, sources []string) (map[string]core.Mark, error) {
@@ -456,6 +482,7 @@ func (s marksAll) Marks(ctx context.Context, sources []string) (map[string]core.
 	return known, err
 }
 
+// showsAlerts lists alerts among other events.
 type showsAlerts struct{ *Model }
 
 func (s showsAlerts) Events(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Each store here breaks one sentence about the requests of operators. See broken_test.go.
+// TestBrokenArchivesFail requires that checks fail on stores that break one sentence about the
+// requests of operators each. See broken_test.go.
 func TestBrokenArchivesFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -56,12 +57,14 @@ func TestBrokenArchivesFail(t *testing.T) {
 	}
 }
 
+// countsFromZero takes n for the number of events before the one that is asked for.
 type countsFromZero struct{ *Model }
 
 func (s countsFromZero) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
 	return s.Model.Nth(ctx, f, n+1)
 }
 
+// nthOrNone returns nothing if there are fewer than n events.
 type nthOrNone struct{ *Model }
 
 func (s nthOrNone) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
@@ -71,6 +74,7 @@ func (s nthOrNone) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID,
 	return s.Model.Nth(ctx, f, n)
 }
 
+// nthBelow counts from the filter's cursor.
 type nthBelow struct{ *Model }
 
 func (s nthBelow) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
@@ -81,12 +85,14 @@ func (s nthBelow) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, 
 	return p.Items[len(p.Items)-1].ID, err
 }
 
+// readsAbove leaves out the event with the given id.
 type readsAbove struct{ *Model }
 
 func (s readsAbove) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
 	return s.Model.Read(ctx, from+"!", f)
 }
 
+// readsAll returns all events of any size on one page.
 type readsAll struct{ *Model }
 
 func (s readsAll) Read(ctx context.Context, from core.ID, f core.EventFilter) (p core.Page[core.Event], err error) {
@@ -98,6 +104,7 @@ func (s readsAll) Read(ctx context.Context, from core.ID, f core.EventFilter) (p
 	return p, nil
 }
 
+// readsSummaries returns events without payloads and headers.
 type readsSummaries struct{ *Model }
 
 func (s readsSummaries) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
@@ -108,6 +115,7 @@ func (s readsSummaries) Read(ctx context.Context, from core.ID, f core.EventFilt
 	return p, err
 }
 
+// jobsOfAll has an entry for events without jobs.
 type jobsOfAll struct{ *Model }
 
 func (s jobsOfAll) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
@@ -118,6 +126,7 @@ func (s jobsOfAll) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]
 	return of, err
 }
 
+// jobsOfNewest lists the jobs of an event in reverse order.
 type jobsOfNewest struct{ *Model }
 
 func (s jobsOfNewest) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
@@ -128,6 +137,7 @@ func (s jobsOfNewest) JobsOf(ctx context.Context, events []core.ID) (map[core.ID
 	return of, err
 }
 
+// attemptsOfAll has an entry for jobs without attempts.
 type attemptsOfAll struct{ *Model }
 
 func (s attemptsOfAll) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
@@ -138,6 +148,7 @@ func (s attemptsOfAll) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core
 	return of, err
 }
 
+// attemptsOfReplies returns attempts with their responses.
 type attemptsOfReplies struct{ *Model }
 
 func (s attemptsOfReplies) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
@@ -150,6 +161,7 @@ func (s attemptsOfReplies) AttemptsOf(ctx context.Context, jobs []core.ID) (map[
 	return of, err
 }
 
+// attemptsOfNewest lists the attempts of a job in reverse order.
 type attemptsOfNewest struct{ *Model }
 
 func (s attemptsOfNewest) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
@@ -160,18 +172,21 @@ func (s attemptsOfNewest) AttemptsOf(ctx context.Context, jobs []core.ID) (map[c
 	return of, err
 }
 
+// finishedLater leaves out jobs of exactly the given time.
 type finishedLater struct{ *Model }
 
 func (s finishedLater) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
 	return s.Model.Finished(ctx, since.Add(time.Millisecond), after, limit)
 }
 
+// finishedAgain begins each page at the start of the given time.
 type finishedAgain struct{ *Model }
 
 func (s finishedAgain) Finished(ctx context.Context, since time.Time, _ core.ID, limit int) (core.Page[core.Job], error) {
 	return s.Model.Finished(ctx, since, "", limit)
 }
 
+// finishedAbove compares ids also for jobs of later times.
 type finishedAbove struct{ *Model }
 
 func (s finishedAbove) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
@@ -180,6 +195,7 @@ func (s finishedAbove) Finished(ctx context.Context, since time.Time, after core
 	return p, err
 }
 
+// completesDead counts every finished job.
 type completesDead struct{ *Model }
 
 func (s completesDead) Completed(context.Context) (n int, err error) {
@@ -200,12 +216,14 @@ func (s replaysAgain) Replay(ctx context.Context, now time.Time, arrivals ...cor
 	return s.Model.Replay(ctx, now, arrivals...)
 }
 
+// replaysThen makes jobs due an hour ago.
 type replaysThen struct{ *Model }
 
 func (s replaysThen) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
 	return s.Model.Replay(ctx, now.Add(-time.Hour), arrivals...)
 }
 
+// replaysCounted counts jobs of unknown events as stored.
 type replaysCounted struct{ *Model }
 
 func (s replaysCounted) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (n int, err error) {
@@ -231,12 +249,14 @@ func (s *turnsLate) Turn(ctx context.Context, now time.Time, name string, hold t
 	return mine, err
 }
 
+// turnsOne has one turn for all names.
 type turnsOne struct{ *Model }
 
 func (s turnsOne) Turn(ctx context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
 	return s.Model.Turn(ctx, now, "", hold)
 }
 
+// turnsEver waits for the end of a turn however far in the future.
 type turnsEver struct{ *Model }
 
 func (s turnsEver) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
@@ -246,6 +266,7 @@ func (s turnsEver) Turn(ctx context.Context, now time.Time, name string, hold ti
 	return s.Model.Turn(ctx, now, name, hold)
 }
 
+// purgesNoGates keeps resting gates for ever.
 type purgesNoGates struct{ *Model }
 
 func (s purgesNoGates) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
@@ -256,6 +277,7 @@ func (s purgesNoGates) Purge(ctx context.Context, before time.Time, limit int) (
 	return n, more, err
 }
 
+// talliesAvailable counts no job as tried before.
 type talliesAvailable struct{ *Model }
 
 func (s talliesAvailable) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
@@ -267,6 +289,7 @@ func (s talliesAvailable) Tallies(ctx context.Context, now time.Time, lanes []co
 	return tallies, err
 }
 
+// talliesYoung does not say since when the oldest job is due.
 type talliesYoung struct{ *Model }
 
 func (s talliesYoung) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {

@@ -10,6 +10,7 @@ import (
 // Stores of brokenruns_test.go that break the contract in methods of events and jobs that touch
 // runs.
 
+// takesBlind returns situations without the run and the steps above.
 type takesBlind struct{ *Model }
 
 func (s takesBlind) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -20,6 +21,7 @@ func (s takesBlind) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return taken, err
 }
 
+// acceptsRuns stores the runs of an arrival also if the arrival is a duplicate.
 type acceptsRuns struct{ *Model }
 
 func (s acceptsRuns) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
@@ -39,6 +41,7 @@ func (s acceptsRuns) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	return receipt, err
 }
 
+// jobsBare leaves out the run and step of a job.
 type jobsBare struct{ *Model }
 
 func (s jobsBare) Job(ctx context.Context, id core.ID) (core.Job, error) {
@@ -47,6 +50,7 @@ func (s jobsBare) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	return j, err
 }
 
+// retriesRuns revives dead jobs of workflows as well.
 type retriesRuns struct{ *Model }
 
 func (s retriesRuns) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -55,6 +59,7 @@ func (s retriesRuns) Retry(_ context.Context, now time.Time, id core.ID, lane co
 	}, func(j *core.Job) { j.Status, j.Attempt, j.DueAt, j.FinishedAt = core.Available, 0, now, time.Time{} })
 }
 
+// purgesNoRuns keeps finished runs for ever.
 type purgesNoRuns struct{ *Model }
 
 func (s purgesNoRuns) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
@@ -83,6 +88,7 @@ func (s purgesOpen) Purge(ctx context.Context, before time.Time, limit int) (int
 	return s.Model.Purge(ctx, before, limit)
 }
 
+// purgesDefinitions deletes definitions that no stored run uses.
 type purgesDefinitions struct{ *Model }
 
 func (s purgesDefinitions) Purge(ctx context.Context, before time.Time, limit int) (int, bool, error) {
@@ -95,6 +101,7 @@ func (s purgesDefinitions) Purge(ctx context.Context, before time.Time, limit in
 	return n, more, err
 }
 
+// listsOutputs lists runs with their outputs, which may be large.
 type listsOutputs struct{ *Model }
 
 func (s listsOutputs) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
@@ -105,12 +112,14 @@ func (s listsOutputs) Runs(ctx context.Context, f core.RunFilter) (core.Page[cor
 	return p, err
 }
 
+// historyUnlimited returns all entries at a time.
 type historyUnlimited struct{ *Model }
 
 func (s historyUnlimited) History(ctx context.Context, run core.ID, after, _ int) ([]core.Entry, error) {
 	return s.Model.History(ctx, run, after, core.MaxPage)
 }
 
+// schemaBehind reports a migrated schema as not migrated.
 type schemaBehind struct{ *Model }
 
 func (schemaBehind) Schema(context.Context) (have, want int, err error) { return 0, 1, nil }

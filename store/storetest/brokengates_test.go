@@ -10,6 +10,7 @@ import (
 
 // Stores that break one sentence about gates each. broken_test.go lists them.
 
+// takesShut ignores gates in a Take without a probe.
 type takesShut struct{ *Model }
 
 func (s takesShut) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -25,6 +26,7 @@ func (s takesShut) Take(ctx context.Context, now time.Time, quotas []core.Quota)
 	return s.Model.Take(ctx, now, quotas)
 }
 
+// startsAll lets all taken jobs start now.
 type startsAll struct{ *Model }
 
 func (s startsAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -35,6 +37,7 @@ func (s startsAll) Take(ctx context.Context, now time.Time, quotas []core.Quota)
 	return got, err
 }
 
+// startsNone moves the next start on although it took no job.
 type startsNone struct{ *Model }
 
 func (s startsNone) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -47,6 +50,7 @@ func (s startsNone) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return got, err
 }
 
+// probesAll lets the next probe begin at the time of the probe before.
 type probesAll struct{ *Model }
 
 func (s probesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -61,6 +65,7 @@ func (s probesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota)
 	return got, err
 }
 
+// judgesLost lets lost outcomes move gates and raise alerts.
 type judgesLost struct{ *Model }
 
 func (s judgesLost) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
@@ -73,6 +78,7 @@ func (s judgesLost) Settle(ctx context.Context, outcomes ...core.Outcome) (core.
 	return s.Model.Settle(ctx, outcomes...)
 }
 
+// judgesAll takes each outcome for that of the newest probe.
 type judgesAll struct{ *Model }
 
 func (s judgesAll) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
@@ -85,6 +91,7 @@ func (s judgesAll) Settle(ctx context.Context, outcomes ...core.Outcome) (core.S
 	return s.Model.Settle(ctx, outcomes...)
 }
 
+// releasesJobs forgets which probe is the newest, so a release does not free its place.
 type releasesJobs struct{ *Model }
 
 func (s releasesJobs) Release(ctx context.Context, due time.Time, jobs ...core.Job) error {
@@ -94,6 +101,7 @@ func (s releasesJobs) Release(ctx context.Context, due time.Time, jobs ...core.J
 	return s.Model.Release(ctx, due, jobs...)
 }
 
+// straysAnew reports each stray as new.
 type straysAnew struct{ *Model }
 
 func (s straysAnew) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
@@ -101,6 +109,7 @@ func (s straysAnew) Strays(ctx context.Context, now time.Time, known []core.Lane
 	return s.Model.Strays(ctx, now, known)
 }
 
+// straysKept keeps the time of a stray over the time in which its lane is known.
 type straysKept struct{ *Model }
 
 func (s straysKept) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
@@ -116,6 +125,7 @@ func (s straysKept) Strays(ctx context.Context, now time.Time, known []core.Lane
 	return found, err
 }
 
+// straysClose resets the gate of a lane as soon as it is a stray.
 type straysClose struct{ *Model }
 
 func (s straysClose) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
@@ -126,6 +136,7 @@ func (s straysClose) Strays(ctx context.Context, now time.Time, known []core.Lan
 	return found, err
 }
 
+// straysLeave never resets the gates of strays.
 type straysLeave struct{ *Model }
 
 func (s straysLeave) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
@@ -135,6 +146,7 @@ func (s straysLeave) Strays(ctx context.Context, now time.Time, known []core.Lan
 	return found, err
 }
 
+// retriesStrays keeps the times of strays over a Retry.
 type retriesStrays struct{ *Model }
 
 func (s retriesStrays) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -144,6 +156,7 @@ func (s retriesStrays) Retry(ctx context.Context, now time.Time, id core.ID, lan
 	return n, err
 }
 
+// takesAhead takes a ramp of a faster clock for over.
 type takesAhead struct{ *Model }
 
 func (s takesAhead) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -155,6 +168,7 @@ func (s takesAhead) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return s.Model.Take(ctx, now, quotas)
 }
 
+// closesAbruptly closes breakers without a ramp.
 type closesAbruptly struct{ *Model }
 
 func (s closesAbruptly) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
@@ -165,6 +179,7 @@ func (s closesAbruptly) CloseBreakers(ctx context.Context, now time.Time, lanes 
 	return closed, err
 }
 
+// closesAll returns all lanes that it is given.
 type closesAll struct{ *Model }
 
 func (s closesAll) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
@@ -172,6 +187,7 @@ func (s closesAll) CloseBreakers(ctx context.Context, now time.Time, lanes ...co
 	return lanes, err
 }
 
+// judgesByDefault uses the default threshold and cooldown for each handler.
 type judgesByDefault struct{ *Model }
 
 func (s judgesByDefault) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {

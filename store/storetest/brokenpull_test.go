@@ -33,12 +33,14 @@ func (m *Model) anyLane(lane core.Lane, refs []core.Ref) core.Lane {
 	return lane
 }
 
+// acksAny acks a job under a stale lease.
 type acksAny struct{ *Model }
 
 func (s acksAny) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	return s.Model.Ack(ctx, now, lane, anyLease(refs))
 }
 
+// acksElsewhere acks jobs of any lane.
 type acksElsewhere struct{ *Model }
 
 func (s acksElsewhere) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -56,6 +58,7 @@ func (s acksResting) Ack(ctx context.Context, now time.Time, lane core.Lane, ref
 	return n + more, err
 }
 
+// acksTwice counts each ref that means a job.
 type acksTwice struct{ *Model }
 
 func (s acksTwice) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -90,12 +93,14 @@ func (s acksFailed) Ack(ctx context.Context, now time.Time, lane core.Lane, refs
 	return n, err
 }
 
+// extendsAny extends a job under a stale lease.
 type extendsAny struct{ *Model }
 
 func (s extendsAny) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	return s.Model.Extend(ctx, end, lane, anyLease(refs))
 }
 
+// extendsAnew replaces the lease of each job that it extends.
 type extendsAnew struct{ *Model }
 
 func (s extendsAnew) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -131,6 +136,7 @@ func (s extendsChanges) Extend(ctx context.Context, end time.Time, lane core.Lan
 	return n, err
 }
 
+// heldUnsorted returns a job for each ref, in the order of refs.
 type heldUnsorted struct{ *Model }
 
 func (s heldUnsorted) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]core.TakenJob, error) {
@@ -145,12 +151,14 @@ func (s heldUnsorted) Held(ctx context.Context, lane core.Lane, refs []core.Ref)
 	return jobs, nil
 }
 
+// lapsesEarly takes a lease for over a millisecond before its end.
 type lapsesEarly struct{ *Model }
 
 func (s lapsesEarly) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
 	return s.Model.Lapsed(ctx, now.Add(time.Millisecond), lanes, limit)
 }
 
+// lapsesAll returns jobs that have attempts left.
 type lapsesAll struct{ *Model }
 
 func (s lapsesAll) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) (jobs []core.TakenJob, err error) {
@@ -164,6 +172,7 @@ func (s lapsesAll) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, l
 	return jobs, nil
 }
 
+// lapsesEachLane applies the limit to each lane.
 type lapsesEachLane struct{ *Model }
 
 func (s lapsesEachLane) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) (jobs []core.TakenJob, err error) {
@@ -184,6 +193,7 @@ func (s talliesRunning) Tallies(ctx context.Context, now time.Time, lanes []core
 	return s.Model.Tallies(ctx, now.Add(-1000*time.Hour), lanes)
 }
 
+// talliesSome leaves out lanes without jobs.
 type talliesSome struct{ *Model }
 
 func (s talliesSome) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
@@ -196,6 +206,7 @@ func (s talliesSome) Tallies(ctx context.Context, now time.Time, lanes []core.La
 	return tallies, err
 }
 
+// peeksAndTakes leases the jobs that it shows.
 type peeksAndTakes struct{ *Model }
 
 func (s peeksAndTakes) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
@@ -209,6 +220,7 @@ func (s peeksStored) Peek(_ context.Context, now time.Time, lane core.Lane, limi
 	return s.withEvents(s.due(now, core.Quota{Lane: lane, N: limit})), nil
 }
 
+// buriesAnywhere lists the dead jobs of all lanes.
 type buriesAnywhere struct{ *Model }
 
 func (s buriesAnywhere) DeadLetters(_ context.Context, _ core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
@@ -217,6 +229,7 @@ func (s buriesAnywhere) DeadLetters(_ context.Context, _ core.Lane, after core.I
 	}), nil
 }
 
+// buriesLarge has no bound for the bytes of a page.
 type buriesLarge struct{ *Model }
 
 func (s buriesLarge) DeadLetters(_ context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
@@ -225,12 +238,14 @@ func (s buriesLarge) DeadLetters(_ context.Context, lane core.Lane, after core.I
 	}), nil
 }
 
+// peeksLarge has no bound for the bytes of an answer.
 type peeksLarge struct{ *Model }
 
 func (s peeksLarge) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	return s.withEvents(s.due(now, core.Quota{Lane: lane, N: limit})), nil
 }
 
+// takesLarge ignores Quota.Bytes.
 type takesLarge struct{ *Model }
 
 func (s takesLarge) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -255,14 +270,17 @@ func (m *Model) drains(limit int, match func(*core.Job) bool, also func(*core.Jo
 	return n, nil
 }
 
+// forgetAttempts deletes the attempts of a job.
 func (m *Model) forgetAttempts(j *core.Job) { delete(m.attempts, j.ID) }
 
+// drainsCompleted deletes completed jobs, the record of what was done.
 type drainsCompleted struct{ *Model }
 
 func (s drainsCompleted) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
 	return s.drains(limit, func(j *core.Job) bool { return j.Lane == lane && j.ID < below }, s.forgetAttempts)
 }
 
+// drainsTries leaves the attempts of deleted jobs, which no call would ever find.
 type drainsTries struct{ *Model }
 
 func (s drainsTries) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
@@ -271,12 +289,14 @@ func (s drainsTries) Drain(_ context.Context, lane core.Lane, below core.ID, lim
 	}, func(*core.Job) {})
 }
 
+// drainsNew deletes jobs that arrived after the operator looked.
 type drainsNew struct{ *Model }
 
 func (s drainsNew) Drain(ctx context.Context, lane core.Lane, _ core.ID, limit int) (int, error) {
 	return s.Model.Drain(ctx, lane, newestID, limit)
 }
 
+// drainsWaiting leaves running and dead jobs.
 type drainsWaiting struct{ *Model }
 
 func (s drainsWaiting) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
@@ -305,6 +325,7 @@ func (s drainsPicked) Drain(ctx context.Context, lane core.Lane, below core.ID, 
 	return len(picks), nil
 }
 
+// drainsEvents deletes the events of the jobs, with their delivery ids.
 type drainsEvents struct{ *Model }
 
 func (s drainsEvents) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Each store here breaks one sentence about runs, as in broken_test.go.
+// TestBrokenRunsFail requires that checks fail on stores that break one sentence about runs each.
+// See broken_test.go.
 func TestBrokenRunsFail(t *testing.T) {
 	for _, tc := range []struct {
 		breaks string
@@ -105,6 +106,7 @@ func (m *Model) behind(t core.Transition) bool {
 	return run != nil && run.Seq != t.Seq
 }
 
+// transitsAny makes each transition, as if its Seq were that of the run.
 type transitsAny struct{ *Model }
 
 func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -116,6 +118,7 @@ func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, 
 	})
 }
 
+// transitsLate compares Seq before other calls may write, and writes afterwards.
 type transitsLate struct{ *Model }
 
 func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
@@ -129,6 +132,7 @@ func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made 
 	return transitsAny(s).Transit(ctx, ts...)
 }
 
+// transitsTwice records the attempts of a transition again with each repetition.
 type transitsTwice struct{ *Model }
 
 func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -142,12 +146,14 @@ func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]bool
 	})
 }
 
+// transitsForgets reports a repeated transition as not made.
 type transitsForgets struct{ *Model }
 
 func (s transitsForgets) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
 	return s.each(ts, func(t core.Transition) bool { return !s.behind(t) && s.transit(t) })
 }
 
+// transitsNewest recognizes a repetition only until the next transition.
 type transitsNewest struct{ *Model }
 
 func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -159,6 +165,7 @@ func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]boo
 	})
 }
 
+// transitsTogether makes no transition if one of the call is stale.
 type transitsTogether struct{ *Model }
 
 func (s transitsTogether) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
@@ -189,6 +196,7 @@ func (s transitsParts) Transit(_ context.Context, ts ...core.Transition) ([]bool
 	})
 }
 
+// losersJobs ends the jobs of a transition that is not made.
 type losersJobs struct{ *Model }
 
 func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -201,6 +209,7 @@ func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 	})
 }
 
+// losersRise stores the alert of a transition that is not made.
 type losersRise struct{ *Model }
 
 func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -213,6 +222,7 @@ func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 	})
 }
 
+// losersRecord stores the receipts of a transition that is not made.
 type losersRecord struct{ *Model }
 
 func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -224,6 +234,7 @@ func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]bool,
 	})
 }
 
+// transitsHeld refuses a transition whose attempts have stale leases.
 type transitsHeld struct{ *Model }
 
 func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -267,6 +278,7 @@ func (s transitsLess) Transit(ctx context.Context, ts ...core.Transition) ([]boo
 	return s.Model.Transit(ctx, ts...)
 }
 
+// transitsTimes keeps the finish time of a run that is redriven.
 type transitsTimes struct{ *Model }
 
 func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -278,6 +290,7 @@ func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool
 	})
 }
 
+// transitsNothingOn drops an output that equals the step's state.
 type transitsNothingOn struct{ *Model }
 
 func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
@@ -291,6 +304,7 @@ func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) (
 	return s.Model.Transit(ctx, ts...)
 }
 
+// awaitsEver accepts tokens after they expired.
 type awaitsEver struct{ *Model }
 
 func (s awaitsEver) Awaited(ctx context.Context, _ time.Time, hash, receipt string) (core.Awaiting, error) {
@@ -312,6 +326,7 @@ func (s situationsTorn) Situations(ctx context.Context, steps []core.ID) (map[co
 	return found, nil
 }
 
+// situationsReversed lists the enclosing steps from the outermost on.
 type situationsReversed struct{ *Model }
 
 func (s situationsReversed) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
@@ -322,6 +337,7 @@ func (s situationsReversed) Situations(ctx context.Context, steps []core.ID) (ma
 	return found, err
 }
 
+// surveysEpochs returns steps of the first two epochs, whichever is asked for.
 type surveysEpochs struct{ *Model }
 
 func (s surveysEpochs) Survey(ctx context.Context, run core.ID, _ int, w core.Wanted) ([]core.Step, error) {
@@ -330,6 +346,7 @@ func (s surveysEpochs) Survey(ctx context.Context, run core.ID, _ int, w core.Wa
 	return append(first, second...), err
 }
 
+// surveysTwice returns a step once for each condition that it meets.
 type surveysTwice struct{ *Model }
 
 func (s surveysTwice) Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {

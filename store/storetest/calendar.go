@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of the marks of cron sources. A mark says up to which time the slots of a source are
+// dealt with. If it moved back, a schedule would fire twice. If it moved too far, slots would be
+// lost.
+
 const (
 	saysMarks         = "Marks returns the marks of the given sources; a source without a mark is absent"
 	saysMark          = "Mark sets marks, whole or not at all"
@@ -15,6 +19,7 @@ const (
 	saysOtherSchedule = "A mark with another schedule replaces the stored mark, also if it is earlier"
 )
 
+// The races are listed with the sentence that they test.
 var calendar = role{name: "Calendar", checks: []check{
 	{saysMarks, "", marksKnown},
 	{saysMarks, "none", marksNone},
@@ -48,6 +53,7 @@ func (r *rig) marked(marks ...core.Mark) {
 	}
 }
 
+// marks returns the stored marks of sources.
 func (r *rig) marks(sources ...string) map[string]core.Mark {
 	r.Helper()
 	got, err := r.store.Marks(context.Background(), sources)
@@ -68,6 +74,7 @@ func (r *rig) wantMarks(want ...core.Mark) {
 	r.equal(fmt.Sprintf("Marks(%q)", sources), r.marks(sources...), all)
 }
 
+// Marks of several sources, one source, an unknown one and a repeated one are asked for.
 func marksKnown(r *rig) {
 	a, b := r.mark("a", 0), r.mark("b", time.Hour)
 	b.Schedule = "0 9 * * * +09:00"
@@ -78,6 +85,7 @@ func marksKnown(r *rig) {
 	r.equal("Marks of a, asked for twice", r.marks("a", "a"), map[string]core.Mark{"a": a})
 }
 
+// An unknown source is absent. A zero mark in its place would make every past slot fire.
 func marksNone(r *rig) {
 	none := map[string]core.Mark{}
 	r.equal("Marks of an unknown source", r.marks("nobody"), none)
@@ -86,7 +94,8 @@ func marksNone(r *rig) {
 	r.equal("Marks of no source", r.marks(), none)
 }
 
-// RunFaults, which sees statements, checks that no statement writes.
+// Asking must not create marks: the state of the store stays the same. RunFaults, which sees
+// statements, checks in addition that no statement writes.
 func marksNoWrite(r *rig) {
 	m := r.mark("a", 0)
 	r.marked(m)
@@ -96,6 +105,7 @@ func marksNoWrite(r *rig) {
 	r.wantMarks(m)
 }
 
+// One call sets new marks and moves a known one.
 func markSets(r *rig) {
 	a, b, c := r.mark("a", 0), r.mark("b", time.Minute), r.mark("c", time.Hour)
 	r.marked(b)
@@ -105,6 +115,7 @@ func markSets(r *rig) {
 	r.wantMarks(a, b, c)
 }
 
+// A call without marks is a call that changes nothing, before and after marks exist.
 func markNone(r *rig) {
 	r.marked()
 	m := r.mark("a", 0)
@@ -113,6 +124,8 @@ func markNone(r *rig) {
 	r.wantMarks(m)
 }
 
+// One call sets the marks of 200 sources, and one moves those of 300. D1 needs several statements
+// for each.
 func markMany(r *rig) {
 	var all []core.Mark
 	for i := range 300 {
@@ -127,6 +140,7 @@ func markMany(r *rig) {
 	r.wantMarks(all...)
 }
 
+// If one call names a source twice, the later time wins, whatever the order.
 func markTwiceInOne(r *rig) {
 	last := r.mark("a", time.Hour)
 	r.marked(r.mark("a", time.Minute), last, r.mark("a", 0))
@@ -150,6 +164,8 @@ func markGone(r *rig) {
 	r.wantMarks(a, b)
 }
 
+// A process with a slow clock, or one that was paused, must not move a mark back. The other mark
+// of the same call moves nonetheless.
 func markEarlier(r *rig) {
 	m := r.mark("a", 0)
 	r.marked(m)
@@ -162,6 +178,7 @@ func markEarlier(r *rig) {
 	r.wantMarks(m, other)
 }
 
+// Setting the same mark again changes nothing.
 func markSame(r *rig) {
 	m := r.mark("a", 0)
 	r.marked(m)
@@ -169,6 +186,7 @@ func markSame(r *rig) {
 	r.wantMarks(m)
 }
 
+// The smallest step that a store can keep moves the mark.
 func markLater(r *rig) {
 	r.marked(r.mark("a", 0))
 	m := r.mark("a", time.Millisecond)
@@ -176,8 +194,10 @@ func markLater(r *rig) {
 	r.wantMarks(m)
 }
 
+// A changed schedule begins anew from its own mark, here a later one.
 func markOtherLater(r *rig) { r.replaceMark(time.Hour) }
 
+// A changed schedule begins anew from its own mark, also an earlier one or one at the same time.
 func markOtherEarlier(r *rig) {
 	r.replaceMark(-time.Hour)
 	r.replaceMark(0)
@@ -198,6 +218,7 @@ func (r *rig) replaceMark(after time.Duration) {
 	r.wantMarks(m)
 }
 
+// Two processes with different configurations take turns. The mark is that of the last writer.
 func markBack(r *rig) {
 	one := r.mark("a", 0)
 	other := one

@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of the listings of runs, steps and histories that operators see. They compare whole pages
+// with what transitions wrote. A failure means that a run, step or entry is missing on a page, or
+// shown twice.
+
 const (
 	saysRun     = "Run returns one run"
 	saysRuns    = "Runs lists runs newest first, without their outputs, paged like Events"
@@ -16,6 +20,7 @@ const (
 	saysHistory = "History lists the entries of a run after a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
 )
 
+// largesteps.go has the checks of steps.
 var chronicle = role{name: "Chronicle", checks: []check{
 	{saysRun, "", showRun},
 	{saysRun, "none", showNoRun},
@@ -31,6 +36,7 @@ var chronicle = role{name: "Chronicle", checks: []check{
 	{saysJobRun, "", showJobRun},
 }}
 
+// A run is read back with all its fields before and after it ended.
 func showRun(r *rig) {
 	s := r.newRun()
 	r.equal("Run", r.run(s.Run.ID), s.Run)
@@ -39,6 +45,7 @@ func showRun(r *rig) {
 	r.equal("Run once completed", r.run(s.Run.ID), t.Run)
 }
 
+// Ids of steps and events are no ids of runs, although all ids look alike.
 func showNoRun(r *rig) {
 	s := r.newRun()
 	for _, id := range []core.ID{s.Step.ID, s.Run.EventID, r.ids.Next()} {
@@ -81,6 +88,7 @@ func (r *rig) takeNewRunBeside() core.TakenJob {
 	return core.TakenJob{}
 }
 
+// Runs in each status are listed newest first.
 func listRuns(r *rig) {
 	want := r.runOfEachStatus()
 	p := r.runs(core.RunFilter{})
@@ -88,6 +96,8 @@ func listRuns(r *rig) {
 	r.equal("Runs: More", p.More, false)
 }
 
+// Each field of a filter, and pairs of fields, select exactly the runs that match. Each
+// combination uses another index.
 func filterRuns(r *rig) {
 	all := r.runOfEachStatus()
 	choices := map[string]struct {
@@ -116,6 +126,7 @@ func filterRuns(r *rig) {
 	}
 }
 
+// Pages of one run lead through all of them. More is false on the last page only.
 func pageRuns(r *rig) {
 	want := r.runOfEachStatus()
 	f := core.RunFilter{Limit: 1}
@@ -128,6 +139,7 @@ func pageRuns(r *rig) {
 	r.equal("Runs after the last", len(r.runs(f).Items), 0)
 }
 
+// Runs that start while an operator turns pages must not shift the pages.
 func pageRunsMeanwhile(r *rig) {
 	want := r.runOfEachStatus()
 	f := core.RunFilter{Limit: 2}
@@ -141,6 +153,8 @@ func pageRunsMeanwhile(r *rig) {
 	r.equal("Runs of the first page's time", got, want)
 }
 
+// Every possible beginning and a limit of two are asked for. A second run with entries of the same
+// numbers must not appear.
 func listHistory(r *rig) {
 	other := r.fullTransition(r.takeNewRun())
 	t := r.fullTransition(r.takeNewRun())
@@ -156,6 +170,7 @@ func listHistory(r *rig) {
 	}
 }
 
+// A history of more entries than a page is read without gaps or repetitions.
 func listLongHistory(r *rig) {
 	run := r.newRun().Run
 	types := make([]core.EntryType, r.scaled(400))
@@ -178,6 +193,7 @@ func listLongHistory(r *rig) {
 	}
 }
 
+// A pending run and an unknown id have no entries, and asking for them is no error.
 func listNoHistory(r *rig) {
 	s := r.newRun()
 	r.equal("History of a pending run", r.history(s.Run.ID, 0, 10), []core.Entry{})

@@ -10,6 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of the calls of queue consumers: Ack, Extend and Held. A consumer names messages by refs,
+// which it may keep too long, send twice or make up. A failure means that a message is lost, is
+// delivered twice to consumers that acked it, or that one consumer can end another one's message.
+
 const (
 	saysRefs      = "For all its methods, a ref means a running job of the lane, also after the job's lease is over, until another caller takes the job"
 	saysNoRef     = "A ref is ignored if its lease is stale, if its job is in another lane or not running, or if the job does not exist"
@@ -21,6 +25,7 @@ const (
 	saysHeld      = "Held returns the jobs that refs mean, with their events, in the order of their ids"
 )
 
+// Cases of refs are checked through all three methods, by wantRefs.
 var counter = role{name: "Counter", checks: []check{
 	{saysRefs, "by lease", refsLease},
 	{saysRefs, "by id", refsID},
@@ -54,7 +59,8 @@ var counter = role{name: "Counter", checks: []check{
 }}
 
 // wantRefs fails unless the lane's refs mean exactly the wanted jobs to Held, Extend and Ack. It
-// leaves those jobs completed.
+// leaves those jobs completed. Extend moves the leases to the end that they have, so it changes
+// nothing for the Ack after it.
 func (r *rig) wantRefs(what string, lane core.Lane, refs []core.Ref, want ...core.ID) {
 	r.Helper()
 	held := r.held(lane, refs...)
@@ -70,7 +76,8 @@ func (r *rig) wantRefs(what string, lane core.Lane, refs []core.Ref, want ...cor
 	}
 }
 
-// wantIgnored fails unless the refs are ignored and no call changes the store.
+// wantIgnored fails unless the refs are ignored and no call changes the store. It compares
+// everything that the store shows.
 func (r *rig) wantIgnored(what string, lane core.Lane, refs ...core.Ref) {
 	r.Helper()
 	want := r.state()
@@ -78,6 +85,7 @@ func (r *rig) wantIgnored(what string, lane core.Lane, refs ...core.Ref) {
 	r.equal("state after "+what, r.state(), want)
 }
 
+// ack acks refs at the rig's time, and returns how many jobs counted.
 func (r *rig) ack(lane core.Lane, refs ...core.Ref) int {
 	r.Helper()
 	n, err := r.store.Ack(context.Background(), r.now, lane, refs)
@@ -87,6 +95,7 @@ func (r *rig) ack(lane core.Lane, refs ...core.Ref) int {
 	return n
 }
 
+// extend moves the ends of the leases to a time, and returns how many jobs counted.
 func (r *rig) extend(end time.Time, lane core.Lane, refs ...core.Ref) int {
 	r.Helper()
 	n, err := r.store.Extend(context.Background(), end, lane, refs)
@@ -96,6 +105,7 @@ func (r *rig) extend(end time.Time, lane core.Lane, refs ...core.Ref) int {
 	return n
 }
 
+// held returns the jobs that refs mean.
 func (r *rig) held(lane core.Lane, refs ...core.Ref) []core.TakenJob {
 	r.Helper()
 	jobs, err := r.store.Held(context.Background(), lane, refs)
@@ -122,16 +132,19 @@ func (r *rig) putAndTake(n int) (jobs []core.TakenJob, refs []core.Ref) {
 	return jobs, refs
 }
 
+// The usual case: a consumer names messages by the leases under which it received them.
 func refsLease(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.wantRefs("two leases", r.lane, refs, jobs[0].ID, jobs[1].ID)
 }
 
+// A ref without a lease means the job whoever holds it. Operators use such refs.
 func refsID(r *rig) {
 	jobs, refs := r.putAndTake(3)
 	r.wantRefs("an id and a lease", r.lane, []core.Ref{byID(jobs[0].ID), refs[2]}, jobs[0].ID, jobs[2].ID)
 }
 
+// A slow consumer may finish a message after its lease ended, as long as no other received it.
 func refsLate(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.now = jobs[0].DueAt.Add(time.Hour)
@@ -139,6 +152,7 @@ func refsLate(r *rig) {
 	r.nothingDue()
 }
 
+// Messages of the same Take that no ref names stay leased as they were.
 func refsOthers(r *rig) {
 	jobs, refs := r.putAndTake(3)
 	r.wantRefs("the second", r.lane, refs[1:2], jobs[1].ID)
@@ -146,11 +160,14 @@ func refsOthers(r *rig) {
 	r.wantJob(jobs[2].Job)
 }
 
+// An empty request must not mean all messages of the lane.
 func refsNone(r *rig) {
 	r.putAndTake(1)
 	r.wantIgnored("no refs", r.lane)
 }
 
+// A consumer whose message was delivered again must not ack it for the second consumer. After the
+// second one acked it, no ref means it.
 func refStale(r *rig) {
 	j := r.taken()
 	r.now = j.DueAt
@@ -160,6 +177,8 @@ func refStale(r *rig) {
 	r.wantIgnored("either", r.lane, refTo(j.Job), refTo(again.Job), byID(j.ID))
 }
 
+// A client of one queue must not end messages of another, nor of a lane whose name merely begins
+// with the queue's name.
 func refElsewhere(r *rig) {
 	j := r.taken().Job
 	r.wantIgnored("a job of another lane", "queue/other", refTo(j), byID(j.ID))
@@ -167,6 +186,7 @@ func refElsewhere(r *rig) {
 	r.wantJob(j)
 }
 
+// Messages that wait, were released or have ended are not acked, by lease or by id.
 func refResting(r *rig) {
 	back := r.taken().Job
 	r.release(r.now.Add(leaseTime), back)
@@ -180,6 +200,7 @@ func refResting(r *rig) {
 	r.wantIgnored("jobs that do not run", r.lane, refs...)
 }
 
+// Unknown ids, empty refs, and ids and leases that belong to different jobs mean nothing.
 func refMadeUp(r *rig) {
 	j := r.taken().Job
 	r.wantIgnored("made up ones", r.lane, byID(r.ids.Next()), byID(""), core.Ref{},
@@ -189,7 +210,8 @@ func refMadeUp(r *rig) {
 }
 
 // refOdd sends odd texts as ids and leases, as any client may. Only a job's own id and lease mean
-// the job.
+// the job. Some of them end a text in C, or are no valid UTF-8, which databases treat in different
+// ways.
 func refOdd(r *rig) {
 	j := r.taken().Job
 	var refs []core.Ref
@@ -201,16 +223,19 @@ func refOdd(r *rig) {
 	r.wantRefs("a job beside odd text", r.lane, append(refs, refTo(j)), j.ID)
 }
 
+// A client that repeats a message in one request must not be told that it acked two.
 func sameRef(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.wantRefs("each ref twice", r.lane, []core.Ref{refs[1], refs[0], refs[1], refs[0]}, jobs[0].ID, jobs[1].ID)
 }
 
+// One message may be named by its lease and by its id in the same request.
 func sameJob(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.wantRefs("a job by lease and id", r.lane, []core.Ref{refs[0], byID(jobs[0].ID), refs[0], byID(jobs[0].ID)}, jobs[0].ID)
 }
 
+// A stale ref before or after the valid one must neither hide it nor count.
 func sameOlder(r *rig) {
 	old := r.taken()
 	r.now = old.DueAt
@@ -226,6 +251,8 @@ func (r *rig) acked(j core.Job) core.Job {
 	return j
 }
 
+// An acked job is completed, without an attempt, and its lease counts for nothing any more. The
+// second job of the Take is untouched.
 func ackCompletes(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.now = r.now.Add(time.Second)
@@ -237,6 +264,7 @@ func ackCompletes(r *rig) {
 	r.equal("Settle under its lease: lost", r.lost(r.ended(jobs[0].Job, core.Dead)), []core.ID{jobs[0].ID})
 }
 
+// The error of an earlier attempt must disappear from a job that succeeded.
 func ackAfterFailure(r *rig) {
 	failed := r.settled(core.Retryable)
 	r.now = failed.DueAt
@@ -256,6 +284,7 @@ func ackMany(r *rig) {
 	r.equal("Depth", r.depth(), 0)
 }
 
+// Neither time nor a late release may bring an acked message back.
 func ackEnds(r *rig) {
 	jobs, refs := r.putAndTake(1)
 	r.ack(r.lane, refs...)
@@ -266,6 +295,7 @@ func ackEnds(r *rig) {
 	r.equal("Due", r.due(r.lane), map[core.Lane]time.Time{})
 }
 
+// Callers ack one message by lease and by id at once. Consumers count their work by the answer.
 func raceAcks(r *rig) {
 	for range r.scaled(20) {
 		j := r.taken().Job
@@ -283,7 +313,8 @@ func raceAcks(r *rig) {
 	}
 }
 
-// raceAckMany has several callers ack the same jobs, half of them in reverse order.
+// raceAckMany has several callers ack the same jobs, half of them in reverse order. Each job must
+// be counted by one of them. Row locks in opposite orders can deadlock.
 func raceAckMany(r *rig) {
 	n := r.scaled(120)
 	_, refs := r.putAndTake(n)
@@ -306,6 +337,8 @@ func raceAckMany(r *rig) {
 	r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
 }
 
+// The message is redelivered at the new end and not a millisecond before. The message beside it
+// keeps its lease.
 func extendLater(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	end := r.now.Add(3 * leaseTime)
@@ -320,6 +353,7 @@ func extendLater(r *rig) {
 	r.takeOnly(jobs[0].ID, r.quota(1))
 }
 
+// A consumer that gives up moves the end closer, and the message is redelivered then.
 func extendEarlier(r *rig) {
 	j := r.taken().Job
 	end := r.now.Add(time.Second)
@@ -332,7 +366,8 @@ func extendEarlier(r *rig) {
 }
 
 // extendPast moves the end of a lease back by an hour from now. It runs at the machine's time,
-// because a store may remember that nothing is due until then.
+// because a store may remember that nothing is due until then. An end in the past makes the
+// message due immediately.
 func extendPast(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond)
 	j := r.taken().Job
@@ -342,6 +377,7 @@ func extendPast(r *rig) {
 	r.equal("Take: attempt", r.takeOnly(j.ID, r.quota(1)).Attempt, 2)
 }
 
+// Some databases count only rows that change. A consumer would believe that it lost the message.
 func extendSame(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	for range 3 {
@@ -350,6 +386,8 @@ func extendSame(r *rig) {
 	r.wantJob(jobs[0].Job)
 }
 
+// A batch consumer extends hundreds of messages in one call, and none may become due at the old
+// end.
 func extendMany(r *rig) {
 	n := r.scaled(600)
 	_, refs := r.putAndTake(n)
@@ -358,6 +396,8 @@ func extendMany(r *rig) {
 	r.nothingDue()
 }
 
+// If an Extend made a new lease, the consumer could not ack the message any more. The lease has
+// ended before the first Extend.
 func extendLease(r *rig) {
 	j := r.taken().Job
 	r.now = j.DueAt.Add(time.Second)
@@ -371,6 +411,7 @@ func extendLease(r *rig) {
 	r.wantJob(after(j, o))
 }
 
+// An extension by id keeps the holder's lease, and an earlier holder stays locked out.
 func extendLeaseByID(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
@@ -382,6 +423,7 @@ func extendLeaseByID(r *rig) {
 	r.equal("Ack by the holder", r.ack(r.lane, refTo(holder)), 1)
 }
 
+// Held brings messages with their events, also after the leases ended.
 func heldEvents(r *rig) {
 	jobs := []core.TakenJob{r.taken(), r.taken()}
 	r.equal("Held", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
@@ -389,6 +431,7 @@ func heldEvents(r *rig) {
 	r.equal("Held after the end of the leases", r.held(r.lane, refTo(jobs[0].Job), byID(jobs[1].ID)), jobs)
 }
 
+// The refs are in reverse order, and the answer must not follow them.
 func heldOrder(r *rig) {
 	n := r.scaled(300)
 	jobs, refs := r.putAndTake(n)
@@ -398,6 +441,7 @@ func heldOrder(r *rig) {
 	r.equal("Held", ids(r.held(r.lane, refs...)), want)
 }
 
+// Held is called by consumers that only look. It must not extend a lease.
 func heldReads(r *rig) {
 	_, refs := r.putAndTake(2)
 	want := r.state()

@@ -8,10 +8,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of Drain. queues.go lists them.
+// The checks of Drain. queues.go lists them. Drain is the one call with which an operator deletes
+// work. A failure means that it deletes too much, or that a lane that it emptied still delivers.
 
 // putEachStatus puts a job in the rig's lane for each status except completed, with attempts where
-// the status allows them.
+// the status allows them. The last of them is due later than now.
 func (r *rig) putEachStatus() []core.Job {
 	r.Helper()
 	revived := r.settled(core.Dead)
@@ -23,6 +24,8 @@ func (r *rig) putEachStatus() []core.Job {
 	return append(jobs, r.accepted(late)...)
 }
 
+// Everything unfinished or dead goes, with its attempts. Completed jobs and acked messages stay,
+// since they are the record of what was done. The lane then works as a new one.
 func drainAll(r *rig) {
 	done := r.settled(core.Completed)
 	pulled := r.taken().Job
@@ -43,6 +46,7 @@ func drainAll(r *rig) {
 	r.take(1)
 }
 
+// Another lane and an unknown lane stay untouched.
 func drainLane(r *rig) {
 	want := r.putEachStatus()
 	r.lane = "queue/b"
@@ -55,6 +59,7 @@ func drainLane(r *rig) {
 	r.equal("Attempts", len(r.attempts(want[0].ID)), 1)
 }
 
+// The operator saw jobs up to an id. Jobs that arrived since then must stay.
 func drainBelow(r *rig) {
 	first := r.putEachStatus()
 	second := r.putEachStatus()
@@ -65,6 +70,7 @@ func drainBelow(r *rig) {
 	}
 }
 
+// Calls with different limits delete exactly as many jobs as they say, until none is left.
 func drainLimit(r *rig) {
 	jobs := append(r.putEachStatus(), r.putEachStatus()...)
 	r.equal("Drain of none", r.drainOf(r.lane, r.ids.Next(), 0), 0)
@@ -78,6 +84,7 @@ func drainLimit(r *rig) {
 	}
 }
 
+// A lane with more jobs than one statement deletes is drained by one call.
 func drainMany(r *rig) {
 	n := r.scaled(400)
 	r.putAndTake(n / 2)
@@ -118,6 +125,8 @@ func raceDrains(r *rig) {
 // newestID sorts after every id.
 const newestID core.ID = "~"
 
+// A worker may hold a drained job. Its outcome is lost, and neither its release nor time restores
+// the job.
 func drainHeld(r *rig) {
 	jobs, refs := r.putAndTake(3)
 	r.drainOf(r.lane, newestID, 100)
@@ -131,6 +140,7 @@ func drainHeld(r *rig) {
 	r.nothingDue()
 }
 
+// The event of a drained job stays until it is purged. The key of the job is free immediately.
 func drainEvents(r *rig) {
 	keyed := r.keyed("k")
 	j := r.accepted(keyed)[0]

@@ -10,6 +10,11 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// The fault injection. A [Faulty] connection stands between a store and its database, counts
+// statements and batches, and makes one of them fail, answers none, sends batches twice, hides
+// rows, or runs other calls at a chosen moment. It fails above the driver, so one injection serves
+// all databases. Drivers test failures of their connections themselves.
+
 // A Fault decides which statement or batch of a [Faulty] connection fails, and how. The zero
 // Fault lets everything through. [RunFaults] sets the rest.
 type Fault struct {
@@ -36,9 +41,12 @@ type Fault struct {
 	meanwhile func()
 }
 
+// A faultKind is a way to fail.
 type faultKind int
 
 const (
+	// The kinds differ in the state of the database afterwards: nothing happened, everything
+	// happened, or the call did not reach it.
 	noFault     faultKind = iota
 	refuseStmt            // the database refuses a statement, so its batch must change nothing
 	loseAnswer            // a batch takes effect, but its answer is lost
@@ -48,6 +56,7 @@ const (
 // Faulty returns a connection that fails as the fault says.
 func Faulty(conn store.Conn, f *Fault) store.Conn { return &faulty{Conn: conn, fault: f} }
 
+// A faulty connection wraps the connection of a store.
 type faulty struct {
 	store.Conn
 	fault *Fault
@@ -61,6 +70,8 @@ var refused = store.Stmt{
 	SQL:  `INSERT INTO schema_steps (number, applied_at) SELECT number, applied_at FROM schema_steps`,
 }
 
+// errAnswerLost is the refusal of a call whose batch took effect. The caller cannot tell it from
+// one that did not, and sends the call again.
 var errAnswerLost = core.Refuse(core.Unavailable, "the answer was lost")
 
 func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {

@@ -6,9 +6,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of writes that other callers make after a Purge selected rows and before it deletes
-// them.
+// Checks of writes that other callers make after a Purge selected rows and before it deletes them.
+// A Purge looks first and deletes by id later, in small commits. A failure means that it deletes a
+// job or run that an operator revived in between.
 
+// An operator retries one of two dead jobs after the purge chose both. The retried job stays with
+// its attempt and event, and the other is deleted.
 func purgeMeanwhile(r *rig, f *Fault) {
 	back, other := r.settled(core.Dead), r.settled(core.Dead)
 	r.now = r.now.Add(time.Second)

@@ -6,14 +6,19 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// takesRunsLater makes the reads of the claiming batch and of the next one return no rows.
+// Checks of runs that need a particular moment: a write of another caller between two statements,
+// a batch that arrives twice, or reads that lag behind writes.
+
+// takesRunsLater makes the reads of the claiming batch and of the next one return no rows. D1 may
+// answer reads from a replica. A job without its situation would not be executable.
 func takesRunsLater(r *rig, f *Fault) {
 	want := r.newRun()
 	f.blindFor(2)
 	r.equal("Take: situation", r.takeOnly(want.Step.ID, r.runQuota(1)).Situation, want)
 }
 
-// redrivenMeanwhile redrives one of two runs after Purge selected both.
+// redrivenMeanwhile redrives one of two runs after Purge selected both. The purge must delete the
+// other run, and keep all rows of the redriven one, also the new ones.
 func redrivenMeanwhile(r *rig, f *Fault) {
 	run, dead := r.failedRun()
 	other, job := r.failedRun()
@@ -34,7 +39,8 @@ func redrivenMeanwhile(r *rig, f *Fault) {
 }
 
 // movesMeanwhile makes another transition of a run, and completes its job, after a transition was
-// prepared and before it is stored.
+// prepared and before it is stored. The lock of a run is the insert of its next history entry.
+// This transition reached that insert too late and must leave no step, attempt or alert.
 func movesMeanwhile(r *rig, f *Fault) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -47,7 +53,8 @@ func movesMeanwhile(r *rig, f *Fault) {
 }
 
 // betweenTwice makes the next transition of a run between the two sendings of the batch of the
-// transition before.
+// transition before. The second sending finds its mark in the history, though the run has moved
+// on. It must not undo the newer transition.
 func betweenTwice(r *rig, f *Fault) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -64,7 +71,7 @@ func betweenTwice(r *rig, f *Fault) {
 }
 
 // oneDefinition counts how often a definition is stored. A process sends the definition of many
-// runs once, and a transition never sends it.
+// runs once, and a transition never sends it. Definitions may have many kilobytes.
 func oneDefinition(r *rig, f *Fault) {
 	for range 3 {
 		r.newRun()

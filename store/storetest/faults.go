@@ -9,6 +9,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// The fault tests. Each call of a store is one batch that takes effect whole or not at all, and
+// may be sent again. RunFaults proves both with a scenario of about a hundred calls (scenario.go).
+// One play of the scenario runs without faults and notes what the store shows after each step. In
+// each later play, a few steps fail at their next statement. Right after a fault, the store must
+// show the state before or after the step. After the step is repeated, it must show the state
+// after it. If a driver fails here, a crash or a lost connection would leave half of an event, a
+// run or a settlement.
+
 // RunFaults checks that each call is atomic and may be sent twice. It plays a scenario again and
 // again, until each statement of each step has failed once. It then does the same with lost
 // answers. The caller repeats each failed call once. After the fault, after the repetition and at
@@ -37,7 +45,8 @@ func RunFaults(t *testing.T, open func(t *testing.T, f *Fault) core.Store, opts 
 }
 
 // stride is n if one of n statements, or batches, of each step fails. Each step begins with
-// another of them.
+// another of them. With a stride of 5, one call in five of the full test is tried. Statements of
+// the same kind appear in many steps, and each step begins with another statement.
 func stride(o Options) int {
 	switch {
 	case raceDetector:
@@ -54,7 +63,8 @@ const faultDistance = 4
 
 // eachInTurn plays the scenario until each statement, or batch, of each step has failed once, or
 // one of each stride, a few in each play. All plays share one store. Each play has its own lanes,
-// source and ids.
+// source and ids. A play takes faultDistance steps between two faults, so a scenario of 100 steps
+// has at most 25 faults, and the number of plays is that of the longest batch or a little more.
 func eachInTurn(r *rig, f *Fault, how faultKind, stride int) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}
@@ -72,12 +82,14 @@ func eachInTurn(r *rig, f *Fault, how faultKind, stride int) {
 		}
 		struck += p.faulted
 	}
+	// A connection that is not Faulty would pass without one fault.
 	if struck == 0 {
 		r.Errorf("nothing went wrong in a scenario of %d steps: is the connection Faulty?", len(turns)-1)
 	}
 }
 
-// statementChecks are the checks that must see statements, or stop all of them.
+// statementChecks are the checks that must see statements, or stop all of them. Each of them
+// injects a condition that no sequence of calls can produce reliably.
 var statementChecks = []struct {
 	says string
 	run  func(r *rig, f *Fault)
@@ -103,7 +115,9 @@ var statementChecks = []struct {
 	{"A job completed during a drain stays, and another job is drained", drainMeanwhile},
 }
 
-// takesLater makes the reads of the claiming batch and of the next two return no rows.
+// takesLater makes the reads of the claiming batch and of the next two return no rows. The jobs
+// are leased already, so a Take that returned none of them would leave them running without a
+// worker until their leases end.
 func takesLater(r *rig, f *Fault) {
 	r.accepted(r.arrival(r.lane, r.lane, r.lane))
 	two := core.Quota{Lane: r.lane, N: 2, Hold: leaseTime}
@@ -113,7 +127,8 @@ func takesLater(r *rig, f *Fault) {
 	}
 }
 
-// answersLater makes reads return no rows after an insert found that its key exists.
+// answersLater makes reads return no rows after an insert found that its key exists. A duplicate
+// must be answered with the first event's id, also by a database that shows it late.
 func answersLater(r *rig, f *Fault) {
 	first := r.delivered("once")
 	r.accepted(first)
@@ -123,6 +138,8 @@ func answersLater(r *rig, f *Fault) {
 	r.equal("Accept: receipt", receipt, core.Receipt{EventID: first.Event.ID, Duplicate: true})
 }
 
+// Reads go to replicas or read-only connections. A statement that writes would fail there, or take
+// a lock on every look. The list has each method that reads.
 func readsOnly(r *rig, f *Fault) {
 	j, last := r.settled(core.Retryable), r.last()
 	t := r.fullTransition(r.takeNewRun())
@@ -177,9 +194,10 @@ func eachTwice(r *rig, f *Fault) {
 	r.settle(r.ended(r.take(1)[0].Job, core.Dead))
 }
 
-// takesBetween has another caller take jobs of the lane between the two sendings of a Take. If
-// the gate permits it, the jobs of the first Take start later. If not, they are released, because
-// the start times of the first sending no longer hold.
+// takesBetween has another caller take jobs of the lane between the two sendings of a Take. If the
+// gate permits it, the jobs of the first Take start later. If not, they are released, because the
+// start times of the first sending no longer hold. If the start times of the first sending held,
+// two takers would together exceed the rate of the handler.
 func takesBetween(r *rig, f *Fault) {
 	const interval = time.Second
 	r.putMany(6)
@@ -202,7 +220,9 @@ func takesBetween(r *rig, f *Fault) {
 	r.equal("Take of released jobs: attempt", r.takeCount("of a released job", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
 }
 
-// steadySuccess checks that successes write to no gate while the lane has no failures.
+// steadySuccess checks that successes write to no gate while the lane has no failures. The gate of
+// a healthy lane is written once after trouble and then not again: one write less for each
+// delivery.
 func steadySuccess(r *rig, f *Fault) {
 	succeed := func() {
 		r.putMany(5)
@@ -221,8 +241,9 @@ func steadySuccess(r *rig, f *Fault) {
 	r.equal("gates changed after a success", f.changes("succeed"), int64(1))
 }
 
-// drainMeanwhile completes the two jobs that Drain selected, before Drain deletes them. Drain
-// then selects the next two.
+// drainMeanwhile completes the two jobs that Drain selected, before Drain deletes them. Drain then
+// selects the next two. Jobs that ended in the meantime stay, and they do not use up the number to
+// be drained.
 func drainMeanwhile(r *rig, f *Fault) {
 	jobs, refs := r.putAndTake(4)
 	r.settle(r.ended(jobs[3].Job, core.Retryable))
@@ -238,6 +259,8 @@ func drainMeanwhile(r *rig, f *Fault) {
 	r.equal("Attempts", len(r.attempts(jobs[0].ID)), 1)
 }
 
+// Without a database each method must say that it is unavailable, so that senders get 503 and send
+// again. Any other error would look like a defect. Afterwards, everything is as before.
 func withoutDatabase(r *rig, f *Fault) {
 	ctx, s := context.Background(), r.store
 	waiting, j := r.settled(core.Retryable), r.taken().Job

@@ -7,6 +7,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of gates: the circuit breaker and the rate limit of a lane. A gate is a row that Take
+// reads and Settle moves, so all processes of a database agree on it. The checks set the rig's
+// time to the moments before, at and after each limit. A failure means that a handler that is down
+// is called without a pause, that one which recovered is flooded, or that it is never called
+// again. The checks of probes, verdicts and strays are in probes.go, those of breaker settings in
+// breakers.go.
+
 const (
 	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
 	saysPaced     = "With a Pass that has an interval, jobs are taken only while the breaker is closed and the gate's next start (see [Gate.StartAt]) is at most Pass.Ahead away"
@@ -29,7 +36,8 @@ const (
 	saysKnown     = "A lane is no stray any more once any process passes it as known, and its time begins anew if it becomes a stray again"
 )
 
-// worklistGates are the checks of the Worklist that involve gates.
+// worklistGates are the checks of the Worklist that involve gates. They are part of the role
+// Worklist, in whose interface the sentences are.
 var worklistGates = []check{
 	{saysNoPass, "open", shutOpen},
 	{saysNoPass, "after it closed", shutRamp},
@@ -92,6 +100,7 @@ func (r *rig) gate() core.Gate {
 	return r.outlooks(r.lane)[r.lane].Gate
 }
 
+// wantGate fails unless the gate of the rig's lane has exactly this state.
 func (r *rig) wantGate(what string, want core.Gate) {
 	r.Helper()
 	r.equal("Gate "+what, r.gate(), want)
@@ -104,7 +113,8 @@ func (r *rig) putMany(n int) {
 }
 
 // verdict returns an outcome with a verdict. A success completes the job. Any other verdict makes
-// the job due again at once.
+// the job due again at once. The outcome names the lane of the job, since outcomes without a lane
+// move no gate.
 func (r *rig) verdict(j core.TakenJob, v core.Verdict) core.Outcome {
 	status := core.Retryable
 	if v == core.Success {
@@ -118,6 +128,7 @@ func (r *rig) verdict(j core.TakenJob, v core.Verdict) core.Outcome {
 	return o
 }
 
+// verdicts returns an outcome for each verdict, of the jobs in their order.
 func (r *rig) verdicts(jobs []core.TakenJob, verdicts ...core.Verdict) (outcomes []core.Outcome) {
 	for i, v := range verdicts {
 		outcomes = append(outcomes, r.verdict(jobs[i], v))
@@ -125,6 +136,7 @@ func (r *rig) verdicts(jobs []core.TakenJob, verdicts ...core.Verdict) (outcomes
 	return outcomes
 }
 
+// failures returns n verdicts of failure.
 func failures(n int) (all []core.Verdict) {
 	for range n {
 		all = append(all, core.Failure)
@@ -133,7 +145,7 @@ func failures(n int) (all []core.Verdict) {
 }
 
 // openBreaker opens the breaker of the rig's lane, and leaves core.BreakerThreshold jobs waiting
-// there.
+// there. It returns the gate, and fails the test unless the breaker is open.
 func (r *rig) openBreaker() core.Gate {
 	r.Helper()
 	r.putMany(core.BreakerThreshold)
@@ -143,14 +155,16 @@ func (r *rig) openBreaker() core.Gate {
 	return g
 }
 
-// probe returns a quota for a probe of the rig's lane.
+// probe returns a quota for a probe of the rig's lane. It asks for 9 jobs, and a probe must get at
+// most one.
 func (r *rig) probe() core.Quota {
 	q := r.quota(9)
 	q.Pass = &core.Pass{Probe: core.BreakerCooldown, Closed: r.gate().ClosedAt}
 	return q
 }
 
-// takeProbe opens the breaker, moves the time to the end of the cooldown, and takes the first probe.
+// takeProbe opens the breaker, moves the time to the end of the cooldown, and takes the first
+// probe. It ends the test if the taken job is not a probe.
 func (r *rig) takeProbe() core.TakenJob {
 	r.Helper()
 	r.now = r.openBreaker().OpenUntil
@@ -161,7 +175,8 @@ func (r *rig) takeProbe() core.TakenJob {
 	return got[0]
 }
 
-// closeBreaker opens the breaker and closes it again by a probe's success.
+// closeBreaker opens the breaker and closes it again by a probe's success. The gate is then in its
+// ramp.
 func (r *rig) closeBreaker() core.Gate {
 	r.Helper()
 	r.settle(r.verdict(r.takeProbe(), core.Success))
@@ -170,14 +185,16 @@ func (r *rig) closeBreaker() core.Gate {
 	return g
 }
 
-// paced returns a quota for n jobs of the rig's lane that start an interval apart.
+// paced returns a quota for n jobs of the rig's lane that start an interval apart. Ahead is how
+// far in the future the first start may be.
 func (r *rig) paced(n int, interval, ahead time.Duration) core.Quota {
 	q := r.quota(n)
 	q.Pass = &core.Pass{Interval: interval, Ahead: ahead, Closed: r.gate().ClosedAt}
 	return q
 }
 
-// takeCount fails unless a take returns want jobs.
+// takeCount fails unless a take returns want jobs. It compares only their number, and the test
+// continues.
 func (r *rig) takeCount(what string, want int, quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
 	got := r.takeQuotas(quotas...)
@@ -185,6 +202,8 @@ func (r *rig) takeCount(what string, want int, quotas ...core.Quota) []core.Take
 	return got
 }
 
+// A worker decides by the gate in the answer of Due whether to probe, to pace or to wait. All
+// fields are checked while the breaker is open and after it closed.
 func dueGates(r *rig) {
 	r.now = r.openBreaker().OpenUntil
 	j := r.takeQuotas(r.probe())
@@ -197,6 +216,7 @@ func dueGates(r *rig) {
 	r.wantGate("that was passed after it closed", core.Gate{ClosedAt: r.now, NextAt: r.now.Add(time.Second), MovedBy: j[0].ID})
 }
 
+// A gate with a failure is returned also if no job waits: the next job depends on it.
 func dueGateAlone(r *rig) {
 	j := r.taken()
 	o := r.verdict(j, core.Failure)
@@ -205,6 +225,8 @@ func dueGateAlone(r *rig) {
 	r.equal("Due", r.outlooks("handler/nobody", r.lane), map[core.Lane]core.Outlook{r.lane: {Gate: core.Gate{Failures: 1}}})
 }
 
+// Successes, lost outcomes and empty takes must not leave rows of gates behind: most lanes never
+// fail.
 func dueUnmoved(r *rig) {
 	o := r.verdict(r.taken(), core.Success)
 	r.strays()
@@ -217,6 +239,8 @@ func dueUnmoved(r *rig) {
 	r.equal("Due after a Pass with nothing to take", len(r.outlooks(r.lane)), 0)
 }
 
+// Neither the end of the cooldown nor an hour more lets a plain Take through. Another lane of the
+// same Take is served.
 func shutOpen(r *rig) {
 	g := r.openBreaker()
 	other := r.arrival("handler/other")
@@ -228,6 +252,7 @@ func shutOpen(r *rig) {
 	r.takeOnly(other.Jobs[0].ID, r.quota(1), core.Quota{Lane: "handler/other", N: 1, Hold: leaseTime})
 }
 
+// In the ramp, only a paced Take may start deliveries. The limits are tested to the nanosecond.
 func shutRamp(r *rig) {
 	g := r.closeBreaker()
 	for _, since := range []time.Duration{0, time.Millisecond, core.RampTime - time.Millisecond, core.RampTime - time.Nanosecond} {
@@ -238,6 +263,8 @@ func shutRamp(r *rig) {
 	r.take(core.BreakerThreshold - 1)
 }
 
+// The process that closed the breaker may have a clock that is ahead, by up to the horizon. The
+// ramp holds for slower clocks as well.
 func shutAhead(r *rig) {
 	g := r.closeBreaker()
 	for _, before := range []time.Duration{time.Millisecond, core.GateHorizon - time.Nanosecond, core.GateHorizon} {
@@ -246,12 +273,15 @@ func shutAhead(r *rig) {
 	}
 }
 
+// A gate that was closed further in the future than the horizon shows a clock that was set back.
+// It must not block its lane until that time.
 func shutFuture(r *rig) {
 	g := r.closeBreaker()
 	r.now = g.ClosedAt.Add(-core.GateHorizon - time.Millisecond)
 	r.takeCount("before it closed", core.BreakerThreshold-1, r.quota(9))
 }
 
+// Below the threshold, jobs are taken as if nothing had failed.
 func shutNot(r *rig) {
 	r.putMany(core.BreakerThreshold)
 	jobs := r.take(core.BreakerThreshold)
@@ -262,6 +292,7 @@ func shutNot(r *rig) {
 	}
 }
 
+// A paced Take must not pass an open breaker, not even after the cooldown.
 func pacedOpen(r *rig) {
 	g := r.openBreaker()
 	for _, at := range []time.Time{r.now, g.OpenUntil.Add(time.Hour)} {
@@ -271,6 +302,8 @@ func pacedOpen(r *rig) {
 	r.wantGate("that no Take changed", g)
 }
 
+// Starts are given away as far ahead as the Pass permits and not a microsecond further. A start
+// long in the past counts as now.
 func pacedAhead(r *rig) {
 	const interval = 3 * time.Second
 	r.putMany(9)
@@ -286,7 +319,8 @@ func pacedAhead(r *rig) {
 }
 
 // pacedHorizon sets the clock back: first exactly to core.GateHorizon before the gate's next
-// start, then a microsecond further.
+// start, then a microsecond further. A next start beyond the horizon is taken for a mistake of the
+// clock, and starts begin anew.
 func pacedHorizon(r *rig) {
 	r.putMany(9)
 	r.takeCount("of one", 1, r.paced(1, time.Second, 0))
@@ -311,6 +345,8 @@ func starts(jobs []core.TakenJob, after time.Time) (all []time.Duration) {
 	return all
 }
 
+// Takes with different intervals follow each other without a gap and without an overlap. After a
+// pause, starts do not accumulate.
 func startsInTurn(r *rig) {
 	const ms = time.Millisecond
 	r.putMany(9)
@@ -324,6 +360,7 @@ func startsInTurn(r *rig) {
 	r.equal("NextAt", r.gate().NextAt.Sub(r.now), 60*ms)
 }
 
+// A Take that found no job must not use up a start, or an idle lane would be slowed down.
 func startsNothing(r *rig) {
 	r.putMany(1)
 	r.takeQuotas(r.paced(1, time.Second, 0))
@@ -335,6 +372,8 @@ func startsNothing(r *rig) {
 	}
 }
 
+// One Take serves three lanes, two of them paced, in an order that is not that of their names.
+// Each lane has its own starts.
 func startsLanes(r *rig) {
 	a := r.arrival("handler/c", "handler/c", "handler/a", "handler/a", "handler/b")
 	r.accepted(a)
@@ -357,6 +396,7 @@ func startsLanes(r *rig) {
 	})
 }
 
+// Intervals below a millisecond must not be rounded, or a limit of 3,000 a second would be missed.
 func startsMicro(r *rig) {
 	r.putMany(4)
 	r.now = r.now.Add(1500 * time.Nanosecond)
@@ -377,6 +417,8 @@ func startsHorizon(r *rig) {
 	r.equal("Take of one more: starts", starts(r.takeCount("of one more", 8, r.paced(30, time.Second, 2*time.Second))[:1], r.now), []time.Duration{2 * time.Second})
 }
 
+// 16 callers take from one lane at once. No two starts may be the same, none may be left out, and
+// the gate must end an interval after the last.
 func raceStarts(r *rig) {
 	const interval, callers = 20 * time.Millisecond, 16
 	each := r.scaled(8)
@@ -412,6 +454,7 @@ func raceStarts(r *rig) {
 	r.equal("the last start", last.Sub(r.now), time.Duration(len(at)-1)*interval)
 }
 
+// A worker that has not seen the newest closing does not know the ramp. Its Take must fail.
 func closedInterval(r *rig) {
 	g := r.closeBreaker()
 	for _, at := range []time.Time{{}, g.ClosedAt.Add(-time.Millisecond), g.ClosedAt.Add(time.Millisecond)} {
@@ -422,6 +465,7 @@ func closedInterval(r *rig) {
 	r.takeCount("with that of the gate", 1, r.paced(1, time.Second, 0))
 }
 
+// The same holds for a probe of a breaker that closed and opened again.
 func closedProbe(r *rig) {
 	g := r.closeBreaker()
 	r.now = r.now.Add(core.RampTime)

@@ -17,6 +17,15 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// The mutation of guards. A guard is a condition of a statement, and most guards matter only when
+// two callers meet at the same row. A suite that never makes them meet passes a store without the
+// guard. So this file removes each guard in turn and requires that the suite fails.
+//
+// Guards are found by regular expressions in the text of statements, as each dialect spells them.
+// The text without the guard keeps every parameter, so the arguments still fit. A test process has
+// one guard removed, from all stores that it opens. An environment variable says which, so the
+// parent process needs no second build.
+
 // A guard is a condition in a statement that keeps the statement from changing rows that another
 // caller has changed in the meantime.
 type guard struct {
@@ -26,7 +35,9 @@ type guard struct {
 	weak string         // the text without the guard; it keeps every parameter
 }
 
-// guards lists the guards of the statements of all dialects. Some match several spellings.
+// guards lists the guards of the statements of all dialects. Some match several spellings. A
+// statement may have several guards, and a guard may be in several statements. Each pair of a
+// statement and a guard is a mutation of its own.
 var guards = []guard{
 	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
@@ -128,6 +139,7 @@ type watched struct {
 	see func(*store.Stmt)
 }
 
+// Batch passes copies of the statements, because callers may send the same statements again.
 func (w watched) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	stmts = slices.Clone(stmts)
 	for i := range stmts {
@@ -147,6 +159,7 @@ func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Co
 		t.Skip("set GATEWAY_VERIFY=1 to run this, or run make verify")
 	}
 	began := time.Now()
+	// Without this run, a test that always fails would pass for a proof.
 	if failure := runWithout(t, "", 30*time.Minute); failure != "" {
 		t.Fatalf("with all guards in place: %s", failure)
 	}
@@ -179,6 +192,7 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	p := newPlay(r, &Fault{}, 0)
 	p.record, p.states = true, []scene{{}}
 	scenario(p)
+	// The scenario lacks a purge, the calls of queues and those of operators.
 	r.settled(core.Dead)
 	r.now = r.now.Add(leaseTime)
 	r.purge(10)

@@ -6,6 +6,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Accept. A sender that gets an answer relies on it: the event and its jobs are stored,
+// once, however often the sender repeats it. A failure means a lost event, an event handled twice,
+// or a duplicate that the sender takes for a new event.
+
 const (
 	saysAccept        = "Accept stores an event with its jobs, whole or not at all"
 	saysStable        = "When it returns without error, both are on stable storage"
@@ -19,6 +23,7 @@ const (
 	saysOneAtATime    = "Of simultaneous arrivals with the same delivery id or key, exactly one is stored"
 )
 
+// inboxall.go has the checks of AcceptAll, aroundruns.go those of runs.
 var inbox = role{name: "Inbox", checks: []check{
 	{saysAccept, "the event", acceptEvent},
 	{saysAccept, "the jobs", acceptJobs},
@@ -57,12 +62,14 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysRunsStored, "concurrent callers", raceAcceptRuns},
 }}
 
+// All fields of an event are read back.
 func acceptEvent(r *rig) {
 	a := r.delivered("d-1")
 	r.accepted(a)
 	r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
 }
 
+// Jobs in two lanes, with a key and with another budget, are read back with all fields.
 func acceptJobs(r *rig) {
 	a := r.arrival("handler/a", "queue/b")
 	a.Jobs[0].Key, a.Jobs[1].MaxAttempts = "k", 1
@@ -82,6 +89,7 @@ func acceptStable(r *rig) {
 	}
 }
 
+// An event that no consumer matches is kept, for a replay to a later consumer.
 func acceptNoJobs(r *rig) {
 	a := r.arrival()
 	r.accepted(a)
@@ -89,6 +97,8 @@ func acceptNoJobs(r *rig) {
 	r.equal("Depth", r.depth(), 0)
 }
 
+// A sender repeats an arrival after a lost answer. It must get the first answer, and no second
+// row.
 func acceptSame(r *rig) {
 	a := r.arrival("handler/a", "handler/b")
 	a.Event.DeliveryID, a.Jobs[0].Key = "d", "k"
@@ -98,12 +108,14 @@ func acceptSame(r *rig) {
 	r.equal("Jobs", r.jobs(core.JobFilter{}).Items, []core.Job{jobs[1], jobs[0]})
 }
 
+// The same without jobs, where only the event's id shows the repetition.
 func acceptSameNoJobs(r *rig) {
 	a := r.arrival()
 	r.accepted(a)
 	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID})
 }
 
+// The job was completed before the repetition. It must not be delivered again.
 func acceptSameLater(r *rig) {
 	a := r.keyed("k")
 	r.accepted(a)
@@ -113,6 +125,7 @@ func acceptSameLater(r *rig) {
 	r.wantJob(want)
 }
 
+// One of two jobs was left out the first time. The repetition reports the same number.
 func acceptSamePart(r *rig) {
 	r.accepted(r.keyed("k"))
 	a := r.arrival(r.lane, "handler/b")
@@ -122,6 +135,7 @@ func acceptSamePart(r *rig) {
 	r.equal("Accept again", r.accept(a), want)
 }
 
+// The repetition of a duplicate names the first event again.
 func acceptSameDuplicate(r *rig) {
 	first, a := r.delivered("d"), r.delivered("d")
 	r.accepted(first)
@@ -131,6 +145,8 @@ func acceptSameDuplicate(r *rig) {
 	r.wantAbsent(a)
 }
 
+// A provider sends the same delivery id with another type and payload. The first event stays as it
+// is.
 func acceptDelivery(r *rig) {
 	first := r.delivered("d")
 	r.accepted(first)
@@ -142,6 +158,7 @@ func acceptDelivery(r *rig) {
 	r.equal("Depth", r.depth(), 1)
 }
 
+// A refused duplicate must not reserve its keys, or the next event with the key would be lost.
 func acceptDeliveryKeys(r *rig) {
 	r.accepted(r.delivered("d"))
 	second := r.delivered("d")
@@ -152,6 +169,7 @@ func acceptDeliveryKeys(r *rig) {
 	r.accepted(r.keyed("k"))
 }
 
+// An arrival repeats one event by its delivery id and another by its key. The delivery id decides.
 func acceptDeliveryBeforeKey(r *rig) {
 	keyed, first := r.keyed("k"), r.delivered("d")
 	r.accepted(keyed)
@@ -162,6 +180,7 @@ func acceptDeliveryBeforeKey(r *rig) {
 	r.wantAbsent(both)
 }
 
+// Delivery ids are chosen by senders, so the same id of two sources names two events.
 func acceptDeliverySources(r *rig) {
 	a, b := r.delivered("d"), r.delivered("d")
 	b.Event.Source = "crm"
@@ -169,12 +188,14 @@ func acceptDeliverySources(r *rig) {
 	r.accepted(b)
 }
 
+// Arrivals without a delivery id are never equal. The column must not hold two equal empty texts.
 func acceptDeliveryNone(r *rig) {
 	r.accepted(r.arrival(r.lane))
 	r.accepted(r.arrival(r.lane))
 	r.equal("Depth", r.depth(), 2)
 }
 
+// Of two jobs under the same key, only the one in the lane that has seen the key is left out.
 func acceptKeyLeftOut(r *rig) {
 	r.accepted(r.keyed("k"))
 	a := r.arrival(r.lane, "handler/b")
@@ -183,6 +204,7 @@ func acceptKeyLeftOut(r *rig) {
 	r.equal("Jobs of the event", ids(r.jobs(core.JobFilter{EventID: a.Event.ID}).Items), []core.ID{a.Jobs[1].ID})
 }
 
+// If all jobs are left out, the receipt names the event that has the keys, and no event is stored.
 func acceptKeyDuplicate(r *rig) {
 	first := r.arrival(r.lane, "handler/b")
 	first.Jobs[0].Key, first.Jobs[1].Key = "k", "l"
@@ -193,6 +215,7 @@ func acceptKeyDuplicate(r *rig) {
 	r.wantAbsent(second)
 }
 
+// A job without a key keeps the arrival.
 func acceptKeyPart(r *rig) {
 	r.accepted(r.keyed("k"))
 	a := r.arrival(r.lane, r.lane)
@@ -202,6 +225,7 @@ func acceptKeyPart(r *rig) {
 	r.job(a.Jobs[1].ID)
 }
 
+// Keys belong to lanes: a handler and a queue of the same name share none.
 func acceptKeyLanes(r *rig) {
 	a, b := r.keyed("k"), r.keyed("k")
 	b.Jobs[0].Lane = "queue/billing"
@@ -209,6 +233,7 @@ func acceptKeyLanes(r *rig) {
 	r.accepted(b)
 }
 
+// A key stays taken while the job is stored, in whichever way the job ended.
 func acceptKeyFinished(r *rig) {
 	for _, s := range []core.Status{core.Completed, core.Dead} {
 		key := string(s)
@@ -219,6 +244,7 @@ func acceptKeyFinished(r *rig) {
 	}
 }
 
+// Two jobs of one arrival with the same key and lane are one job.
 func acceptKeyTwice(r *rig) {
 	a := r.arrival(r.lane, r.lane)
 	a.Jobs[0].Key, a.Jobs[1].Key = "k", "k"
@@ -228,6 +254,7 @@ func acceptKeyTwice(r *rig) {
 	r.equal("Jobs", len(r.jobs(core.JobFilter{}).Items), 1)
 }
 
+// Jobs without a key are never equal, within an arrival and between arrivals.
 func acceptKeyNone(r *rig) {
 	a := r.arrival(r.lane, r.lane)
 	r.accepted(a)
@@ -243,6 +270,7 @@ func raceDelivery(r *rig) {
 	}
 }
 
+// Many callers accept jobs under the same key at once, each of its own event.
 func raceKey(r *rig) {
 	for range r.scaled(30) {
 		key := "k-" + string(r.ids.Next())

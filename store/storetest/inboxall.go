@@ -7,6 +7,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of AcceptAll, with which a batch of events is accepted in one commit. A failure means
+// that an event of a batch is answered with the receipt of another, or that one duplicate spoils
+// the batch.
+
+// acceptAll accepts arrivals in one call and returns the receipts.
 func (r *rig) acceptAll(all ...core.Arrival) []core.Receipt {
 	r.Helper()
 	got, err := r.store.AcceptAll(context.Background(), all)
@@ -17,7 +22,7 @@ func (r *rig) acceptAll(all ...core.Arrival) []core.Receipt {
 }
 
 // acceptAll accepts new arrivals together with arrivals that repeat stored ones, by delivery id
-// and by key.
+// and by key. The arrivals cover each kind of answer, in one call, which is then repeated.
 func acceptAll(r *rig) {
 	delivered, keyed := r.delivered("d"), r.keyed("k")
 	r.accepted(delivered)
@@ -47,7 +52,8 @@ func acceptAll(r *rig) {
 	r.equal("Depth", r.depth(), 7)
 }
 
-// acceptAllRepeats accepts arrivals that repeat each other.
+// acceptAllRepeats accepts arrivals that repeat each other. A repetition within a call cannot be
+// found by the rows of earlier commits.
 func acceptAllRepeats(r *rig) {
 	known := r.keyed("known")
 	r.accepted(known)
@@ -69,7 +75,8 @@ func acceptAllRepeats(r *rig) {
 	}
 }
 
-// acceptAllMany accepts as many arrivals as one call may have.
+// acceptAllMany accepts as many arrivals as one call may have. Each has a delivery id, a key and
+// three jobs. Databases need several statements for them.
 func acceptAllMany(r *rig) {
 	var all []core.Arrival
 	var want []core.Receipt
@@ -83,6 +90,7 @@ func acceptAllMany(r *rig) {
 	r.equal("Depth", r.depth(), 3*len(all))
 }
 
+// Runs of several arrivals are stored with their own events.
 func acceptAllRuns(r *rig) {
 	a, b := r.runArrival(defaultWorkflow), r.runArrival(defaultWorkflow, "billing")
 	b.Event.DeliveryID = "d"
@@ -95,7 +103,8 @@ func acceptAllRuns(r *rig) {
 }
 
 // raceAcceptAll has several callers accept arrivals with the same delivery ids and keys, each in
-// another order. Each must be stored once, and no call may fail.
+// another order. Each must be stored once, and no call may fail. The orders differ so that two
+// calls lock the same rows in opposite orders.
 func raceAcceptAll(r *rig) {
 	const n = 12
 	receipts := make([][]core.Receipt, callers)
@@ -126,6 +135,7 @@ func raceAcceptAll(r *rig) {
 	r.equal("Depth", r.depth(), len(first))
 }
 
+// An empty batch is no error.
 func acceptAllNone(r *rig) {
 	r.equal("AcceptAll", len(r.acceptAll()), 0)
 	r.equal("Depth", r.depth(), 0)

@@ -8,10 +8,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of steps whose states a store may keep in another table than the steps.
+// Checks of steps whose states a store may keep in another table than the steps. A store may keep
+// a large text once for a run and refer to it by a name. A failure means that a step receives
+// another step's data, or that its data is lost, which stops the run.
 
 // transitLarge passes a state from step to step, back, and into another epoch. Some transitions
-// say that the state is already stored, and others do not.
+// say that the state is already stored, and others do not. Step states of 2,000 bytes are shared
+// between steps, and must be the same however they are read.
 func transitLarge(r *rig) {
 	j := r.takeNewRun()
 	first, state, other := j.Situation.Step, largeState("state"), largeState("other")
@@ -32,6 +35,7 @@ func transitLarge(r *rig) {
 	r.mustTransit(t)
 	r.hasSteps(t.Run, 1, steps)
 
+	// With Kept, a transition says which texts are stored, and need not send them.
 	for _, known := range []bool{false, true} {
 		next := r.transitionOf(t.Run, core.EntrySucceeded)
 		if known {
@@ -49,6 +53,7 @@ func transitLarge(r *rig) {
 		r.hasSteps(t.Run, 1, steps)
 	}
 
+	// A redrive copies all steps into a new epoch, with texts that the first epoch has.
 	again := r.transitionOf(t.Run, core.EntryRedriven)
 	again.Run.Epoch, again.Kept = 2, namesOf(r.survey(t.Run.ID, 1, core.Wanted{All: true}))
 	old := steps
@@ -74,7 +79,8 @@ func namesOf(steps []core.Step) (names []string) {
 	return names
 }
 
-// hasSteps reads the steps of an epoch by each method that returns steps.
+// hasSteps reads the steps of an epoch by each method that returns steps. All of them must return
+// the same texts.
 func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	r.Helper()
 	r.equal("Survey: all", r.survey(run.ID, epoch, core.Wanted{All: true}), want)
@@ -92,7 +98,8 @@ func (r *rig) hasSteps(run core.Run, epoch int, want []core.Step) {
 	}
 }
 
-// transitLargeLater continues a run whose first transition kept its texts within the steps.
+// transitLargeLater continues a run whose first transition kept its texts within the steps. Runs
+// of an older version are continued by a newer one, with texts in both places.
 func transitLargeLater(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -138,6 +145,7 @@ func transitLargeBehind(r *rig) {
 	r.equal("Situations of a step without its text", r.situations(late.New[0].ID), map[core.ID]core.Situation{})
 }
 
+// steps returns one page of the steps of an epoch.
 func (r *rig) steps(run core.ID, epoch int, after core.ID, limit int) core.Page[core.Step] {
 	r.Helper()
 	page, err := r.store.Steps(context.Background(), run, epoch, after, limit)
@@ -147,6 +155,8 @@ func (r *rig) steps(run core.ID, epoch int, after core.ID, limit int) core.Page[
 	return page
 }
 
+// Every place to begin and limits below and above the number of steps are asked for. Steps of
+// another epoch and of another run must not appear.
 func listSteps(r *rig) {
 	j, other := r.takeNewRun(), r.newRun()
 	t := r.fullTransition(j)
@@ -168,7 +178,8 @@ func listSteps(r *rig) {
 }
 
 // listLargeSteps lists steps that fill a page at different places, with texts kept in another
-// table and within the steps.
+// table and within the steps. A page must end by its bytes, or a listing of large steps would not
+// fit into memory.
 func listLargeSteps(r *rig) {
 	for _, separate := range []bool{false, true} {
 		run := r.newRun().Run

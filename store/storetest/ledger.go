@@ -23,6 +23,7 @@ const (
 	saysMore      = "More is whether there are older ones"
 )
 
+// All checks read one store with a fixed content, which is faster and shows that they only read.
 var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysEvent, "", showEvent},
 	{saysNotFound, "event", showNoEvent},
@@ -50,7 +51,8 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysDepth, "", showDepth},
 }}
 
-// A stock is the content of the store that the read-only checks share.
+// A stock is the content of the store that the read-only checks share. The checks compare answers
+// with these values, so they must not change them.
 type stock struct {
 	events []core.Event // oldest first, without the gateway's own events
 	alerts []core.Event // the gateway's own events, oldest first
@@ -61,7 +63,8 @@ type stock struct {
 }
 
 // fill stores a job in every status. Its times are 2 h in the past, so that one lease is over by
-// the store's own clock.
+// the store's own clock. It makes one job of each kind that a listing shows in a special way, with
+// names under which checks find them.
 func fill(r *rig) {
 	r.now = core.SystemClock().UTC().Truncate(time.Millisecond).Add(-2 * time.Hour)
 	start := r.now
@@ -93,7 +96,8 @@ func fill(r *rig) {
 }
 
 // storeAlerts stores events of the gateway itself whose ids sort before all others, among them and
-// after them.
+// after them. Their ids are made from the ids of other events, so that a listing by id would mix
+// them.
 func (r *rig) storeAlerts() {
 	now := r.now
 	first, last := r.stock.events[0], r.stock.events[len(r.stock.events)-1]
@@ -105,7 +109,7 @@ func (r *rig) storeAlerts() {
 	}
 }
 
-// addToStock adds a job and its event to the stock.
+// addToStock adds a job and its event to the stock. A job may have no name.
 func (r *rig) addToStock(name string, j core.Job) {
 	r.stock.jobs = append(r.stock.jobs, j)
 	r.stock.events = append(r.stock.events, r.storedEvent(j.EventID))
@@ -165,12 +169,15 @@ func filtered[T any](items []T, match func(T) bool) []T {
 	return out
 }
 
+// Each event is returned with its payload and headers.
 func showEvent(r *rig) {
 	for _, want := range r.stock.events {
 		r.equal("Event", r.storedEvent(want.ID), want)
 	}
 }
 
+// Unknown, empty and odd ids, and the id of a job, are not found. A pattern such as "%" matches
+// none.
 func showNoEvent(r *rig) {
 	for _, id := range []core.ID{r.ids.Next(), "", "%", r.stock.jobs[0].ID} {
 		if _, err := r.store.Event(context.Background(), id); !core.IsKind(err, core.NotFound) {
@@ -179,6 +186,7 @@ func showNoEvent(r *rig) {
 	}
 }
 
+// The same for jobs.
 func showNoJob(r *rig) {
 	for _, id := range []core.ID{r.ids.Next(), "", "%", r.stock.events[0].ID} {
 		if _, err := r.store.Job(context.Background(), id); !core.IsKind(err, core.NotFound) {
@@ -187,6 +195,8 @@ func showNoJob(r *rig) {
 	}
 }
 
+// wantEvents fails unless a listing has exactly these events, without payloads and headers, and no
+// further page.
 func (r *rig) wantEvents(f core.EventFilter, want []core.Event) {
 	r.Helper()
 	list := make([]core.Event, len(want))
@@ -196,8 +206,11 @@ func (r *rig) wantEvents(f core.EventFilter, want []core.Event) {
 	r.equal("Events("+shortened(f)+")", r.events(f), core.Page[core.Event]{Items: list})
 }
 
+// A listing without conditions has all events but alerts, newest first.
 func listEvents(r *rig) { r.wantEvents(core.EventFilter{}, newest(r.stock.events)) }
 
+// Source and type select by equality. A type that is only the beginning of another selects
+// nothing.
 func filterEvents(r *rig) {
 	for _, f := range []core.EventFilter{
 		{Source: "shop"}, {Source: "crm"}, {Source: "nobody"},
@@ -210,6 +223,8 @@ func filterEvents(r *rig) {
 	}
 }
 
+// Since includes its time and Until excludes it, to the millisecond, so that periods join without
+// gaps.
 func filterTimes(r *rig) {
 	all := newest(r.stock.events)
 	last, ms := all[0].CreatedAt, time.Millisecond
@@ -226,6 +241,7 @@ func filterTimes(r *rig) {
 	}
 }
 
+// Pages of one lead through all events, and More is false on the last page only.
 func pageEvents(r *rig) {
 	var got []core.ID
 	f := core.EventFilter{Limit: 1}
@@ -242,6 +258,7 @@ func pageEvents(r *rig) {
 	r.wantEvents(f, nil)
 }
 
+// Alerts appear if their source is asked for and never otherwise, also not by their type.
 func listAlerts(r *rig) {
 	alerts := core.EventFilter{Source: core.AlertSource}
 	r.wantEvents(alerts, newest(r.stock.alerts))
@@ -256,6 +273,7 @@ func listAlerts(r *rig) {
 	}
 }
 
+// Alerts are paged like other events.
 func pageAlerts(r *rig) {
 	f := core.EventFilter{Source: core.AlertSource, Limit: 2}
 	p := r.events(f)
@@ -265,6 +283,7 @@ func pageAlerts(r *rig) {
 	r.equal("Events of the gateway itself, next page", r.events(f), core.Page[core.Event]{Items: []core.Event{summary(r.stock.alerts[0])}})
 }
 
+// Each job is shown with all fields.
 func showJob(r *rig) {
 	for _, want := range r.stock.jobs {
 		got := r.job(want.ID)
@@ -281,6 +300,8 @@ func shown(j core.Job) core.Job {
 	return j
 }
 
+// wantJobs fails unless a listing has exactly these jobs and no further page. It ignores leases of
+// retryable jobs.
 func (r *rig) wantJobs(f core.JobFilter, want []core.Job) {
 	r.Helper()
 	got := r.jobs(f)
@@ -294,8 +315,10 @@ func (r *rig) wantJobs(f core.JobFilter, want []core.Job) {
 	r.equal("Jobs("+shortened(f)+")", got, core.Page[core.Job]{Items: list})
 }
 
+// A listing without conditions has all jobs, newest first.
 func listJobs(r *rig) { r.wantJobs(core.JobFilter{}, newest(r.stock.jobs)) }
 
+// Pages of one lead through all jobs.
 func pageJobs(r *rig) {
 	var got []core.ID
 	f := core.JobFilter{Limit: 1}
@@ -312,6 +335,7 @@ func pageJobs(r *rig) {
 	r.wantJobs(f, nil)
 }
 
+// Each condition alone: lanes, events, cursors and statuses, with values that exist and do not.
 func filterJobs(r *rig) {
 	filters := []core.JobFilter{
 		{Lane: r.lane}, {Lane: "handler/nobody"}, {Lane: "handler"},
@@ -326,6 +350,7 @@ func filterJobs(r *rig) {
 	}
 }
 
+// Conditions together, for each job: a store may use another index for each combination.
 func filterJobsCombined(r *rig) {
 	for _, j := range r.stock.jobs {
 		f := core.JobFilter{Status: j.Status, Lane: j.Lane, EventID: j.EventID, After: r.ids.Next()}
@@ -347,11 +372,13 @@ func (s *stock) matching(f core.JobFilter) []core.Job {
 	})
 }
 
+// Zero filters leave nothing out.
 func filterNothing(r *rig) {
 	r.equal("Events: number", len(r.events(core.EventFilter{}).Items), len(r.stock.events))
 	r.equal("Jobs: number", len(r.jobs(core.JobFilter{}).Items), len(r.stock.jobs))
 }
 
+// A page that ends with the last item has no further page.
 func moreExact(r *rig) {
 	n := len(r.stock.events)
 	r.equal("Events: More below the number", r.events(core.EventFilter{Limit: n - 1}).More, true)
@@ -363,11 +390,13 @@ func moreExact(r *rig) {
 	r.equal("Events of a source: More at the number", r.events(crm).More, false)
 }
 
+// An operator must not see a job as running whose worker vanished.
 func showOver(r *rig) {
 	r.equal("Job with its lease over: status", r.job(r.stock.by["overdue"].ID).Status, core.Retryable)
 	r.equal("Job with its lease: status", r.job(r.stock.by["running"].ID).Status, core.Running)
 }
 
+// The same in listings by lane and by event.
 func listOver(r *rig) {
 	over := r.stock.by["overdue"]
 	for _, f := range []core.JobFilter{{Lane: over.Lane}, {EventID: over.EventID}} {
@@ -377,21 +406,26 @@ func listOver(r *rig) {
 	}
 }
 
+// A filter for running jobs leaves such a job out, and one for retryable jobs selects it. So the
+// filter applies to the status as shown.
 func filterOver(r *rig) {
 	over := r.stock.by["overdue"]
 	r.wantJobs(core.JobFilter{Status: core.Running, Lane: over.Lane}, nil)
 	r.wantJobs(core.JobFilter{Status: core.Retryable, Lane: over.Lane}, []core.Job{over})
 }
 
+// All attempts of a job are returned with their errors and responses.
 func showAttempts(r *rig) {
 	r.equal("Attempts", r.attempts(r.stock.by["tried"].ID), r.stock.attempts)
 	r.equal("Attempts of an untried job: number", len(r.attempts(r.stock.by["available"].ID)), 0)
 }
 
+// An unknown job has no attempts, which is no error.
 func showNoAttempts(r *rig) {
 	r.equal("Attempts of an unknown job: number", len(r.attempts(r.ids.Next())), 0)
 }
 
+// Depth counts running, waiting and retryable jobs, and no finished ones.
 func showDepth(r *rig) {
 	open := filtered(r.stock.jobs, func(j core.Job) bool { return !j.Status.Finished() })
 	r.equal("Depth", r.depth(), len(open))

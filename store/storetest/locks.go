@@ -13,7 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// lockLanes are the lanes of the jobs of [RunLocks].
+// lockLanes are the lanes of the jobs of [RunLocks]. Two of them are at the beginning and two at
+// the end of the order of lanes, in which gates are locked.
 var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 
 // RunLocks has several stores over one database, each with its own connections, take and settle
@@ -28,6 +29,8 @@ func RunLocks(t *testing.T, skew time.Duration, stores ...core.Store) {
 			r.accepted(r.arrival(lanes(l, 20)...))
 		}
 	}
+	// Three schedules that deadlock if rows are locked in another order: pairs of settles,
+	// transitions of several runs, and all calls together.
 	crosswise(r, stores)
 	crossRuns(r, skew, stores)
 	soak(r, skew, stores)
@@ -58,7 +61,8 @@ func crosswise(r *rig, stores []core.Store) {
 }
 
 // crossRuns has several callers make transitions of the same runs, in opposite orders, while
-// others take the jobs of those runs, which are due.
+// others take the jobs of those runs, which are due. The skew makes the takers see the jobs as due
+// at different times.
 func crossRuns(r *rig, skew time.Duration, stores []core.Store) {
 	const movers, runs = 4, 3
 	for round := range 20 {
@@ -102,6 +106,7 @@ func soak(r *rig, skew time.Duration, stores []core.Store) {
 	clock := func() time.Time { return start.Add(time.Duration(begun.Add(1)/takers) * 200 * time.Millisecond) }
 	var wg sync.WaitGroup
 	for n := range takers {
+		// The seeds are fixed, so that a failure can be repeated as far as the scheduler permits.
 		s, random, ended := stores[n%len(stores)], rand.New(rand.NewPCG(uint64(n), 1)), make(chan []core.Outcome, 4)
 		wg.Go(func() {
 			defer close(ended)

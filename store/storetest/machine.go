@@ -14,6 +14,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// The model-based test. rapid draws random sequences of calls. A machine makes each call on the
+// store and on a [Model], and compares the answers. After each call it compares what both show:
+// jobs, events, gates, marks, attempts and runs. So the test finds combinations of calls for which
+// no sentence has a check. rapid shortens a sequence that fails, and prints the calls that are
+// left.
+//
+// The store and the model choose leases for themselves. So the machine keeps both leases of each
+// taken job, and compares jobs without the values of leases.
+
 // slowSequences is the number of random sequences that run on a slow store.
 const slowSequences = 10
 
@@ -28,6 +37,8 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			t.Logf("failures of the first failed sequence:\n%s", strings.Join(said, "\n"))
 		}
 	})
+	// A slow store runs the first sequences only. Once one has failed, rapid must be able to run
+	// it again.
 	rapid.Check(t, func(rt *rapid.T) {
 		if begun++; o.Slow && begun > slowSequences && !failing {
 			return
@@ -38,6 +49,8 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			noted = failureLog{rt, &said}
 		}
 		m := newMachine(noted, s, o, begun)
+		// Transitions are drawn twice as often as other calls, because most of them depend on
+		// earlier ones.
 		rt.Repeat(map[string]func(*rapid.T){
 			"":            m.compare,
 			"accept":      m.acceptNew,
@@ -67,23 +80,27 @@ func runModel(t *testing.T, s core.Store, o Options) {
 	})
 }
 
-// A failureLog is a tb that also records the texts of failures.
+// A failureLog is a tb that also records the texts of failures. rapid prints only the failure of
+// the shortened sequence, which may be another one.
 type failureLog struct {
 	tb
 	texts *[]string
 }
 
+// Errorf implements tb.
 func (s failureLog) Errorf(format string, args ...any) {
 	*s.texts = append(*s.texts, fmt.Sprintf(format, args...))
 	s.tb.Errorf(format, args...)
 }
 
+// Fatalf implements tb.
 func (s failureLog) Fatalf(format string, args ...any) {
 	*s.texts = append(*s.texts, fmt.Sprintf(format, args...))
 	s.tb.Fatalf(format, args...)
 }
 
-// A machine makes the same calls of a store and of its model.
+// A machine makes the same calls of a store and of its model. It serves one sequence and one
+// goroutine.
 type machine struct {
 	*rig
 	model  *Model
@@ -114,6 +131,8 @@ type heldJob struct {
 	outcome   *core.Outcome // nil until settled; it may be sent again
 }
 
+// newMachine prepares the sequence with the given number, from 1. Earlier sequences left jobs in
+// the same store: the lanes and the source of this one are new, and base is what the others left.
 func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	r := newRig(rt, s, o)
 	r.armed = map[core.ID]bool{}
@@ -136,6 +155,8 @@ func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	return m
 }
 
+// acceptNew accepts an event with up to two jobs. Delivery ids and keys are few, so that they
+// repeat.
 func (m *machine) acceptNew(t *rapid.T) {
 	a := core.Arrival{Event: m.event()}
 	a.Event.DeliveryID = rapid.SampledFrom([]string{"", "", "", "d1", "d2"}).Draw(t, "delivery id")
@@ -150,6 +171,7 @@ func (m *machine) acceptNew(t *rapid.T) {
 	m.acceptBoth(a)
 }
 
+// acceptAgain repeats any earlier arrival of the sequence.
 func (m *machine) acceptAgain(t *rapid.T) {
 	if len(m.arrivals) == 0 {
 		t.Skip("nothing has arrived")
@@ -169,6 +191,8 @@ func (m *machine) acceptBoth(a core.Arrival) {
 	m.equal("Accept", got, want)
 }
 
+// takeSome takes up to three jobs of each lane, with or without a Pass. The store may return jobs
+// of a lane in any order, so the ids are sorted before they are compared.
 func (m *machine) takeSome(t *rapid.T) {
 	var quotas []core.Quota
 	for _, l := range m.lanes {
@@ -197,6 +221,8 @@ func (m *machine) takeSome(t *rapid.T) {
 // drawPass draws the pass of a taker, most often one that fits the gate's state.
 func (m *machine) drawPass(t *rapid.T, l core.Lane) *core.Pass {
 	g := m.model.gate(l)
+	// A Pass that does not fit is refused, which is the less interesting case, so it is drawn less
+	// often.
 	p := &core.Pass{Closed: g.ClosedAt}
 	fits := "interval"
 	if g.Open() {
@@ -225,6 +251,8 @@ func (m *machine) drawHeld(t *rapid.T) *heldJob {
 	return rapid.SampledFrom(slices.Concat(m.heldJobs, last, last)).Draw(t, "hand")
 }
 
+// settleSome settles up to three outcomes of taken jobs: new outcomes, outcomes under stale leases
+// and repeated ones. It leaves out combinations whose effect the contract leaves open.
 func (m *machine) settleSome(t *rapid.T) {
 	var stored, twin []core.Outcome
 	var alone bool
@@ -285,6 +313,7 @@ func (m *machine) closeSome(t *rapid.T) {
 	m.equal("CloseBreakers", m.closeBreakers(lanes...), want)
 }
 
+// releaseOne releases a taken job, which may be settled or taken again already.
 func (m *machine) releaseOne(t *rapid.T) {
 	h := m.drawHeld(t)
 	due := m.now.Add(rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "due in"))
@@ -292,18 +321,21 @@ func (m *machine) releaseOne(t *rapid.T) {
 	m.release(due, h.job)
 }
 
+// recoverLane recovers a lane, as after a restart.
 func (m *machine) recoverLane(t *rapid.T) {
 	l := rapid.SampledFrom(m.lanes).Draw(t, "lane")
 	want, _ := m.model.Recover(context.Background(), m.now, []core.Lane{l})
 	m.equal("Recover", m.recover(l), want)
 }
 
+// retryOne retries a job that was taken, whatever its state is now.
 func (m *machine) retryOne(t *rapid.T) {
 	id := m.drawHeld(t).job.ID
 	want, _ := m.model.Retry(context.Background(), m.now, id, "")
 	m.equal("Retry", m.retry(id, ""), want)
 }
 
+// retryLane retries the dead jobs of a lane.
 func (m *machine) retryLane(t *rapid.T) {
 	l := rapid.SampledFrom(m.lanes).Draw(t, "lane")
 	want, _ := m.model.Retry(context.Background(), m.now, "", l)
@@ -345,6 +377,8 @@ func (m *machine) markSources() []string {
 	return []string{own + "/a", own + "/b"}
 }
 
+// advance moves the time forward by an amount at which something becomes due or ends, or sets it
+// back.
 func (m *machine) advance(t *rapid.T) {
 	steps := []time.Duration{time.Millisecond, time.Second - time.Millisecond, time.Second, core.RampTime, leaseTime, -3 * leaseTime, core.StrayTime}
 	m.now = m.now.Add(rapid.SampledFrom(steps).Draw(t, "by"))
@@ -357,6 +391,8 @@ func (m *machine) advance(t *rapid.T) {
 // compare fails unless the store shows the same as the model, in all parts that may have changed.
 func (m *machine) compare(t *rapid.T) {
 	ctx := context.Background()
+	// Cheap comparisons are made after each call, and others only if a call may have changed their
+	// rows.
 	for _, l := range m.lanes {
 		f := core.JobFilter{Lane: l, Limit: core.MaxPage}
 		want, _ := m.model.Jobs(ctx, f)
@@ -403,6 +439,7 @@ func bare(j core.Job) core.Job {
 	return j
 }
 
+// bareAll returns jobs without the values of their leases.
 func bareAll(jobs []core.Job) []core.Job {
 	out := make([]core.Job, len(jobs))
 	for i := range jobs {

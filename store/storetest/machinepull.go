@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Calls of queue consumers, in random sequences. machine.go has the other calls.
+// Calls of queue consumers, in random sequences. machine.go has the other calls. Refs are stale,
+// repeated or made up as often as valid.
 
 // drawRefs draws refs to taken jobs, by lease, by id or with a made-up lease, some of them
 // several times. refs are the store's and twins the model's. The lane is most often the lane of
@@ -34,12 +35,14 @@ func (m *machine) drawRefs(t *rapid.T) (lane core.Lane, refs, twins []core.Ref) 
 	return lane, refs, twins
 }
 
+// ackSome acks drawn refs in the store and in the model.
 func (m *machine) ackSome(t *rapid.T) {
 	lane, refs, twins := m.drawRefs(t)
 	want, _ := m.model.Ack(context.Background(), m.now, lane, twins)
 	m.equal("Ack", m.ack(lane, refs...), want)
 }
 
+// extendSome extends drawn refs to a time before, at or after now.
 func (m *machine) extendSome(t *rapid.T) {
 	lane, refs, twins := m.drawRefs(t)
 	end := m.now.Add(rapid.SampledFrom([]time.Duration{-time.Second, 0, time.Millisecond, time.Second, 2 * leaseTime}).Draw(t, "by"))
@@ -47,6 +50,7 @@ func (m *machine) extendSome(t *rapid.T) {
 	m.equal("Extend", m.extend(end, lane, refs...), want)
 }
 
+// heldSome asks for the jobs of drawn refs.
 func (m *machine) heldSome(t *rapid.T) {
 	lane, refs, twins := m.drawRefs(t)
 	want, _ := m.model.Held(context.Background(), lane, twins)
@@ -94,6 +98,7 @@ func (m *machine) forget() {
 	m.madeTransitions = slices.DeleteFunc(m.madeTransitions, func(t core.Transition) bool { return t.GivesRise != nil })
 }
 
+// bareTaken returns taken jobs without the values of their leases.
 func bareTaken(jobs []core.TakenJob) []core.TakenJob {
 	out := make([]core.TakenJob, len(jobs))
 	for i, j := range jobs {

@@ -30,6 +30,7 @@ func (m *machine) acceptRuns(t *rapid.T) {
 	m.acceptBoth(a)
 }
 
+// takeRuns takes jobs of the sequence's workflow and compares their situations as well.
 func (m *machine) takeRuns(t *rapid.T) {
 	q := []core.Quota{{Lane: m.flow, N: rapid.IntRange(1, 3).Draw(t, "n"), Hold: leaseTime}}
 	twins := map[core.ID]core.TakenJob{}
@@ -47,7 +48,7 @@ func (m *machine) takeRuns(t *rapid.T) {
 	}
 }
 
-// drawRun draws a run of the model.
+// drawRun draws a run of the model. It skips the call if there are none.
 func (m *machine) drawRun(t *rapid.T) core.Run {
 	if len(m.model.runs) == 0 {
 		t.Skip("there are no runs")
@@ -66,6 +67,8 @@ func (m *machine) stepsOf(run core.ID) (steps []core.Step) {
 }
 
 // transitSome makes transitions of one or two runs. Some are behind, and some were made before.
+// The answers say for each transition whether it is made. A repeated transition stands first in
+// its call, since another transition of its run could follow it.
 func (m *machine) transitSome(t *rapid.T) {
 	var ts []core.Transition
 	for range rapid.IntRange(1, 2).Draw(t, "transitions") {
@@ -97,7 +100,8 @@ func (m *machine) transitSome(t *rapid.T) {
 	}
 }
 
-// drawTransition draws a transition of a run.
+// drawTransition draws a transition of a run. It changes some of the run's steps and jobs, adds up
+// to two steps, and may end the run.
 func (m *machine) drawTransition(t *rapid.T, run core.Run) core.Transition {
 	types := []core.EntryType{core.EntryStarted, core.EntrySucceeded, core.EntryRedriven, core.EntryFanned}
 	u := m.transitionOf(run, rapid.SliceOfN(rapid.SampledFrom(types), 1, 3).Draw(t, "entries")...)
@@ -147,7 +151,8 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	}
 }
 
-// drawChange adds changes of a step and of its job to a transition.
+// drawChange adds changes of a step and of its job to a transition. Each part is drawn by itself,
+// so a job may end without its step and a step without its job.
 func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
 		all := []core.StepStatus{core.StepSucceeded, core.StepFailed, core.StepSkipped, core.StepCanceled}
@@ -162,6 +167,7 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if m.model.jobs[s.ID] == nil || rapid.Bool().Draw(t, "its job") {
 		return
 	}
+	// A job either waits again or ends.
 	c := core.JobChange{ID: s.ID, Status: rapid.SampledFrom([]core.Status{core.Retryable, core.Scheduled, core.Available}).Draw(t, "waits"), DueAt: m.now.Add(time.Second), Error: "network: refused"}
 	if rapid.Bool().Draw(t, "over") {
 		c.Status, c.DueAt, c.FinishedAt = rapid.SampledFrom([]core.Status{core.Completed, core.Dead}).Draw(t, "job"), time.Time{}, m.now
@@ -170,7 +176,8 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	u.Attempts = append(u.Attempts, core.AttemptRecord{JobID: s.ID, Lease: core.Lease(u.Mark), Attempt: core.Attempt{Number: 1, StartedAt: m.now}})
 }
 
-// askRuns calls each method that reads runs and their steps.
+// askRuns calls each method that reads runs and their steps. The answers are compared for a random
+// filter, epoch and page.
 func (m *machine) askRuns(t *rapid.T) {
 	ctx := context.Background()
 	f := core.RunFilter{Workflow: m.flow.Workflow(), Status: rapid.SampledFrom(append(core.RunStatuses(), "")).Draw(t, "status"), Limit: 2}

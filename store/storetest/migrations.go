@@ -12,11 +12,16 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// Checks of migrations, on empty databases. Processes of several versions may start at the same
+// time, lose their connection or die at any step. A failure means that a deployment needs manual
+// repair of the database, or that it loses an index without notice.
+
 // RunMigrations checks the sentences of core.Upkeep about Migrate that need an empty database,
 // several processes or a newer version. empty makes an empty database and returns a function that
 // dials it. Each call of that function stands for another process.
 func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial func() store.Conn)) {
 	newStore := func(c store.Conn) *store.Store { return store.New(Weakened(c), d, core.SystemClock) }
+	// Each sub-test has a database of its own.
 	t.Run("Two processes start at once on an empty database", func(t *testing.T) {
 		t.Parallel()
 		migrateTogether(t, newStore, empty(t))
@@ -45,7 +50,9 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 	})
 }
 
-// followSteps calls Schema and Pending before each step.
+// followSteps calls Schema and Pending before each step. It migrates by one step at a time, since
+// each connection breaks after four batches. Schema must report each step, over a connection that
+// fails the test if a statement writes.
 func followSteps(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	s := newStore(writeless{dial(), t})
 	for batches := 0; ; batches++ {
@@ -81,6 +88,7 @@ func (c writeless) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	return c.Conn.Batch(ctx, stmts...)
 }
 
+// migrated migrates a store, and ends the test on an error.
 func migrated(t *testing.T, s *store.Store) {
 	t.Helper()
 	if err := s.Migrate(context.Background()); err != nil {
@@ -88,13 +96,16 @@ func migrated(t *testing.T, s *store.Store) {
 	}
 }
 
-// usable fails unless a store accepts an event, and its job can be taken and settled.
+// usable fails unless a store accepts an event, and its job can be taken and settled. A schema
+// that lacks a column or an index needed for that would fail here.
 func usable(t *testing.T, s core.Store) {
 	t.Helper()
 	r := newRig(t, s, Options{})
 	r.settle(r.ended(r.taken().Job, core.Completed))
 }
 
+// migrateTogether starts eight processes on one empty database at the same moment. All must
+// succeed, although each finds steps that another one is running.
 func migrateTogether(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	const processes = 8
 	var wg sync.WaitGroup
@@ -125,7 +136,8 @@ func (c sentTwice) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 }
 
 // breakOff migrates again and again, each time with one more batch before the connection breaks,
-// until a migration succeeds.
+// until a migration succeeds. So the migration is interrupted once before each of its batches, and
+// each next process continues.
 func breakOff(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	const enough = 100
 	for batches := range enough {
@@ -139,8 +151,10 @@ func breakOff(t *testing.T, newStore func(store.Conn) *store.Store, dial func() 
 	t.Fatalf("Migrate is not whole after %d batches", enough)
 }
 
+// errBrokenOff is the refusal of a connection after its last permitted batch.
 var errBrokenOff = core.Refuse(core.Unavailable, "the process ended here")
 
+// limited is a connection that breaks after a number of batches, as that of a process that dies.
 type limited struct {
 	store.Conn
 	left int
@@ -185,6 +199,9 @@ func (c *outdated) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	return res, err
 }
 
+// refuseNewer marks a database as migrated by a newer version. This version must refuse it with a
+// text that tells the operator what to do, and change nothing. A schema that lacks a step in the
+// middle is at the step before it.
 func refuseNewer(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	s, conn := newStore(dial()), dial()
 	migrated(t, s)

@@ -12,27 +12,33 @@ import (
 )
 
 // A Model is a store in memory. It is the contract of core/store.go as the shortest program that
-// keeps it, regardless of speed. The suite compares real stores with it.
+// keeps it, regardless of speed: it finds rows by walking through maps. The suite runs on it, and
+// compares real stores with it. A new sentence of the contract goes into the Model as well. Its
+// methods may be called from any goroutine.
 type Model struct {
+	// clock decides in the Ledger's methods whether a lease is over. Other methods get the time
+	// from their callers.
 	clock core.Clock
 
+	// mu guards all fields below. Each method holds it from beginning to end, so calls take effect
+	// one after the other.
 	mu       sync.Mutex
-	leases   int
+	leases   int // how many leases there were; the next lease is made from it
 	events   map[core.ID]core.Event
-	firsts   map[delivery]core.ID // the event of each delivery id
-	jobs     map[core.ID]*core.Job
-	attempts map[core.ID][]leased
-	marks    map[string]core.Mark
-	gates    map[core.Lane]*gate
-	strays   map[core.Lane]time.Time
-	turns    map[string]time.Time // the end of each turn, by name
+	firsts   map[delivery]core.ID    // the event of each delivery id
+	jobs     map[core.ID]*core.Job   // as stored: a lease that is over shows as running here
+	attempts map[core.ID][]leased    // by job, in the order in which they were recorded
+	marks    map[string]core.Mark    // by source
+	gates    map[core.Lane]*gate     // a zero Gate counts as absent
+	strays   map[core.Lane]time.Time // since when each lane is a stray
+	turns    map[string]time.Time    // the end of each turn, by name
 	runRows
 }
 
 // A delivery identifies an event that has a delivery id.
 type delivery struct{ source, id string }
 
-// leased is an attempt with its lease.
+// leased is an attempt with its lease. A store recognizes a repeated outcome by its lease.
 type leased struct {
 	core.Attempt
 	lease core.Lease
@@ -49,7 +55,8 @@ func NewModel(clock core.Clock) *Model {
 	}
 }
 
-// Accept implements [core.Inbox].
+// Accept implements [core.Inbox]. The order of the cases matters: a repetition is answered before
+// a duplicate is looked for, and delivery ids come before keys.
 func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +89,9 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
 }
 
-// AcceptAll implements [core.Inbox] by one Accept after the other. An arrival with the delivery
-// id of an earlier one repeats that one, even if the earlier one was left out.
+// AcceptAll implements [core.Inbox] by one Accept after the other. An arrival with the delivery id
+// of an earlier one repeats that one, even if the earlier one was left out. Errors of one arrival
+// would end the call, but a Model has none.
 func (m *Model) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []core.Receipt, err error) {
 	type delivery struct{ source, id string }
 	first := map[delivery]core.ID{}
@@ -115,6 +123,7 @@ func (m *Model) acceptedJobs(event core.ID) int {
 	return n
 }
 
+// jobsOf returns the number of stored jobs of an event.
 func (m *Model) jobsOf(event core.ID) int {
 	n := 0
 	for _, j := range m.jobs {
@@ -128,6 +137,8 @@ func (m *Model) jobsOf(event core.ID) int {
 // delivered returns the stored event with the same source and delivery id, or "".
 func (m *Model) delivered(e core.Event) core.ID { return m.firsts[delivery{e.Source, e.DeliveryID}] }
 
+// storeEvent stores an event and its delivery id. An event whose id is more than a minute younger
+// than its time of receipt is stored as received at the time in its id.
 func (m *Model) storeEvent(e core.Event) {
 	made := e.ID.Time()
 	if e.CreatedAt.Before(made.Add(-time.Minute)) {
@@ -149,6 +160,7 @@ func (m *Model) keyed(n core.NewJob) core.ID {
 	return ""
 }
 
+// earlier returns the smaller of two ids, of which "" means none.
 func earlier(a, b core.ID) core.ID {
 	if a == "" || b < a {
 		return b
@@ -156,7 +168,8 @@ func earlier(a, b core.ID) core.ID {
 	return a
 }
 
-// due returns the jobs that a quota may take, longest due first.
+// due returns the jobs that a quota may take, longest due first. Jobs of the same due time are in
+// the order of their ids.
 func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
 	var due []*core.Job
 	for _, j := range m.jobs {
@@ -179,7 +192,8 @@ func (m *Model) holds(id core.ID, l core.Lease) (*core.Job, bool) {
 	return j, ok && j.Status == core.Running && j.Lease == l
 }
 
-// applyOutcome changes a job as its outcome says.
+// applyOutcome changes a job as its outcome says. A spent job is shown with the attempts that it
+// was permitted.
 func (m *Model) applyOutcome(j *core.Job, o core.Outcome) {
 	j.Status, j.Lease, j.LastError = o.Status, "", o.Attempt.Error
 	j.Attempt = min(j.Attempt, j.MaxAttempts)
@@ -196,7 +210,8 @@ func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (in
 	}, func(j *core.Job) { j.DueAt = now })
 }
 
-// Retry implements [core.Upkeep].
+// Retry implements [core.Upkeep]. An id may name a waiting job, which becomes due. Otherwise only
+// dead jobs are revived. A Retry begins the time of all strays anew.
 func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	m.mu.Lock()
 	clear(m.strays)
@@ -220,7 +235,9 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 	})
 }
 
-// Purge implements [core.Upkeep].
+// Purge implements [core.Upkeep]. Events without jobs and runs have a limit of their own, and are
+// looked for first. So an event whose last job this call deletes counts as part of that job's
+// share.
 func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,8 +261,8 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, mo
 	return n, n > 0, nil
 }
 
-// purgeEvents deletes those of the given events that are older than before and have no jobs and
-// no runs. It returns their number.
+// purgeEvents deletes those of the given events that are older than before and have no jobs and no
+// runs. It returns their number. Ids that appear twice count once.
 func (m *Model) purgeEvents(before time.Time, limit int, some []core.ID) int {
 	var bare []core.ID
 	for _, id := range some {
@@ -262,7 +279,8 @@ func (m *Model) purgeEvents(before time.Time, limit int, some []core.ID) int {
 	return len(bare)
 }
 
-// change applies to to each job that matches, and returns the number of those jobs.
+// change applies to to each job that matches, and returns the number of those jobs. It is the
+// write of all methods without an order or a limit.
 func (m *Model) change(match func(*core.Job) bool, to func(*core.Job)) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -295,7 +313,8 @@ func (m *Model) Events(_ context.Context, f core.EventFilter) (core.Page[core.Ev
 	}), nil
 }
 
-// list returns the page of limit rows below the id after that show selects, newest first.
+// list returns the page of limit rows below the id after that show selects, newest first. A limit
+// of 0 means core.DefaultPage. It looks at all rows.
 func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (T, bool)) core.Page[T] {
 	if limit == 0 {
 		limit = core.DefaultPage
@@ -315,7 +334,8 @@ func list[R, T any](rows map[core.ID]R, after core.ID, limit int, show func(R) (
 	return p
 }
 
-// shownAt returns the status with which the Ledger shows a job at a time.
+// shownAt returns the status with which the Ledger shows a job at a time. It differs from the
+// stored status from the due time on.
 func shownAt(j *core.Job, now time.Time) core.Status {
 	switch {
 	case j.DueAt.After(now):
@@ -327,7 +347,8 @@ func shownAt(j *core.Job, now time.Time) core.Status {
 	return j.Status
 }
 
-// shown returns a job as the Ledger shows it.
+// shown returns a job as the Ledger shows it. It has the run and step as well, if the job is one
+// of a workflow.
 func (m *Model) shown(j *core.Job) core.Job {
 	out := *j
 	out.Status = shownAt(j, m.clock())

@@ -10,7 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The part of the [Model] with the requests of operators.
+// The part of the [Model] with the requests of operators. A Model needs no pages and no indexes,
+// so each method is a filter.
 
 // selects reports whether a filter selects an event. It ignores the filter's After and Limit.
 func selects(f core.EventFilter, e core.Event) bool {
@@ -34,7 +35,7 @@ func (m *Model) Nth(_ context.Context, f core.EventFilter, n int) (core.ID, erro
 	return ids[max(0, len(ids)-n)], nil
 }
 
-// Read implements [core.Archive].
+// Read implements [core.Archive]. The event that makes the page reach MaxRead is its last one.
 func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p core.Page[core.Event], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +84,7 @@ func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	return of, nil
 }
 
-// Finished implements [core.Ledger].
+// Finished implements [core.Ledger]. The cursor is a pair of a time and an id.
 func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limit int) (p core.Page[core.Job], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +157,8 @@ func (m *Model) addReplayed(e core.Event, a core.Arrival) {
 	}
 }
 
-// Turn implements [core.Upkeep].
+// Turn implements [core.Upkeep]. A stored end that is later than any caller with this hold could
+// set was set by a wrong clock.
 func (m *Model) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,9 +10,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The part of the [Model] with gates.
+// The part of the [Model] with gates. It follows the state of one gate through the methods that
+// read or move it.
 
-// A gate is a lane's gate with the lease of the Take that passed it last.
+// A gate is a lane's gate with the lease of the Take that passed it last. The taker is the newest
+// probe while the breaker is open.
 type gate struct {
 	core.Gate
 	taker core.Lease
@@ -27,7 +29,8 @@ func (m *Model) gate(l core.Lane) *gate {
 }
 
 // forgetGates deletes gates whose times all lie before before, that count no failures and whose
-// lanes are no strays.
+// lanes are no strays. The caller holds the lock, as for all methods here that begin with a small
+// letter.
 func (m *Model) forgetGates(before time.Time) {
 	for l, g := range m.gates {
 		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before)
@@ -56,7 +59,8 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 	return next, nil
 }
 
-// Take implements [core.Worklist].
+// Take implements [core.Worklist]. All jobs of a call have the same lease. Jobs beyond Quota.Bytes
+// are returned bare.
 func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +89,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 }
 
 // fitting returns the number of jobs whose events fit into most bytes, at least one. An event
-// counts with its payload and 200 bytes.
+// counts with its payload and 200 bytes. The 200 bytes stand for headers and other fields.
 func fitting(jobs []core.TakenJob, most int) int {
 	bytes := 0
 	for i, j := range jobs {
@@ -96,7 +100,8 @@ func fitting(jobs []core.TakenJob, most int) int {
 	return len(jobs)
 }
 
-// allowed returns the number of jobs that a quota may take through the gate of its lane.
+// allowed returns the number of jobs that a quota may take through the gate of its lane. A probe
+// is one job at most.
 func (m *Model) allowed(now time.Time, q core.Quota) int {
 	g := m.gate(q.Lane)
 	switch p := q.Pass; {
@@ -117,7 +122,8 @@ func (m *Model) allowed(now time.Time, q core.Quota) int {
 	}
 }
 
-// pass changes the gate for the jobs that passed it, and sets their start times.
+// pass changes the gate for the jobs that passed it, and sets their start times. A probe reserves
+// the gate until its time is over. A paced Take moves the next start on by its jobs.
 func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.TakenJob) {
 	g := m.gate(q.Lane)
 	g.taker = lease
@@ -133,7 +139,8 @@ func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.
 	}
 }
 
-// Settle implements [core.Worklist].
+// Settle implements [core.Worklist]. It reports the gates of lanes for which an outcome failed or
+// was a probe's, as they are at the end.
 func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.Settlement, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +168,8 @@ func (m *Model) Settle(_ context.Context, outcomes ...core.Outcome) (after core.
 	return after, nil
 }
 
-// applyVerdict changes the gate of a lane by an outcome's verdict.
+// applyVerdict changes the gate of a lane by an outcome's verdict. While the breaker is open, only
+// the taker's outcome counts.
 func (m *Model) applyVerdict(o core.Outcome) {
 	if o.Lane == "" {
 		return
@@ -190,7 +198,8 @@ func (m *Model) applyVerdict(o core.Outcome) {
 	}
 }
 
-// storeArrival stores the arrival that an outcome gives rise to, if there is one.
+// storeArrival stores the arrival that an outcome gives rise to, if there is one. The caller has
+// made sure that the arrival is new.
 func (m *Model) storeArrival(a *core.Arrival) {
 	if a == nil {
 		return
@@ -204,7 +213,8 @@ func (m *Model) storeArrival(a *core.Arrival) {
 	}
 }
 
-// CloseBreakers implements [core.Worklist].
+// CloseBreakers implements [core.Worklist]. A lane that was closed at the same time is returned
+// again, so that a repetition has the same answer.
 func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +233,8 @@ func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.La
 	return closed, nil
 }
 
-// Release implements [core.Worklist].
+// Release implements [core.Worklist]. A job becomes available if no attempt since the last Retry
+// remains, and retryable otherwise.
 func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -243,7 +254,7 @@ func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 	return nil
 }
 
-// Strays implements [core.Worklist].
+// Strays implements [core.Worklist]. Lanes that are strays for core.StrayTime lose their gates.
 func (m *Model) Strays(_ context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,9 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The part of the [Model] with the calls of queue consumers.
+// The part of the [Model] with the calls of queue consumers. All of them begin with refJobs.
 
-// refJobs returns the jobs that refs mean, by id.
+// refJobs returns the jobs that refs mean, by id. Each job appears once, in the order of ids. The
+// caller holds the lock.
 func (m *Model) refJobs(lane core.Lane, refs []core.Ref) []*core.Job {
 	meant := map[core.ID]*core.Job{}
 	for _, ref := range refs {
@@ -56,6 +57,7 @@ func (m *Model) Held(_ context.Context, lane core.Lane, refs []core.Ref) ([]core
 	return m.withEvents(m.refJobs(lane, refs)), nil
 }
 
+// withEvents returns jobs as taken jobs, without situations. The caller holds the lock.
 func (m *Model) withEvents(jobs []*core.Job) (taken []core.TakenJob) {
 	for _, j := range jobs {
 		taken = append(taken, core.TakenJob{Job: *j, Event: m.events[j.EventID]})
@@ -63,7 +65,8 @@ func (m *Model) withEvents(jobs []*core.Job) (taken []core.TakenJob) {
 	return taken
 }
 
-// Lapsed implements [core.Worklist].
+// Lapsed implements [core.Worklist]. The limit holds for all lanes together, in the order in which
+// they are given.
 func (m *Model) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +95,8 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	return tallies, nil
 }
 
-// tallied returns the tally with one more job.
+// tallied returns the tally with one more job. A job whose lease is over counts as pending and
+// tried before.
 func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	switch {
 	case j.Status == core.Completed:
@@ -117,7 +121,7 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	return t
 }
 
-// Peek implements [core.Ledger].
+// Peek implements [core.Ledger]. It shows what Take would return, without the effects of a Take.
 func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +145,8 @@ func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, li
 	return page, nil
 }
 
-// Drain implements [core.Upkeep].
+// Drain implements [core.Upkeep]. Which jobs a limit leaves is open, so it follows the order of
+// the map.
 func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,9 +11,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The part of the [Model] with workflow runs.
+// The part of the [Model] with workflow runs. Rows are maps by id. A situation is read from them
+// at one moment, since the lock is held.
 
-// runRows holds the rows of runs.
+// runRows holds the rows of runs. The Model embeds it.
 type runRows struct {
 	definitions map[string]core.Definition
 	runs        map[core.ID]*core.Run
@@ -23,7 +24,8 @@ type runRows struct {
 	receipts    map[string]core.ID // the run of each receipt
 }
 
-// marked is an entry with the mark of the transition that made it.
+// marked is an entry with the mark of the transition that made it. The mark tells a repetition
+// from another transition.
 type marked struct {
 	core.Entry
 	mark core.ID
@@ -36,7 +38,8 @@ func newRunRows() runRows {
 	}
 }
 
-// addRun stores a run of an arrival if its first step's job is stored.
+// addRun stores a run of an arrival if its first step's job is stored. A job is left out if its
+// key is taken, and its run then as well.
 func (m *Model) addRun(e core.Event, n core.NewRun) {
 	if m.jobs[n.StepID] == nil {
 		return
@@ -88,7 +91,8 @@ func (m *Model) Situations(_ context.Context, steps []core.ID) (map[core.ID]core
 	return found, nil
 }
 
-// situation returns the situation of a step, or the zero Situation if there is no such step.
+// situation returns the situation of a step, or the zero Situation if there is no such step. The
+// steps around it come without their texts.
 func (m *Model) situation(id core.ID) (s core.Situation) {
 	step := m.steps[id]
 	if step == nil {
@@ -104,6 +108,8 @@ func (m *Model) situation(id core.ID) (s core.Situation) {
 	return s
 }
 
+// copied returns a step whose texts are its own, so that a caller's change does not reach the
+// store.
 func copied(s *core.Step) core.Step {
 	c := *s
 	c.State, c.Output = slices.Clone(s.State), slices.Clone(s.Output)
@@ -126,6 +132,7 @@ func (m *Model) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted)
 	return steps, nil
 }
 
+// wants reports whether one of the wanted things is this step.
 func wants(w core.Wanted, s *core.Step) bool {
 	return w.All || w.Open && s.Status.Open() || w.Failed && s.Status == core.StepFailed ||
 		slices.Contains(w.IDs, s.ID) || slices.Contains(w.Paths, s.Path) || s.Last && slices.Contains(w.Leaves, s.ParentID)
@@ -141,6 +148,8 @@ func (m *Model) Transit(_ context.Context, ts ...core.Transition) (made []bool, 
 	return made, nil
 }
 
+// transit makes one transition and reports whether it is made, also if it was made before. The
+// caller holds the lock.
 func (m *Model) transit(t core.Transition) bool {
 	run, history := m.runs[t.Run.ID], m.history[t.Run.ID]
 	if run == nil {
@@ -173,6 +182,7 @@ func (m *Model) transit(t core.Transition) bool {
 	return true
 }
 
+// moveSteps adds the new steps of a transition and changes others.
 func (m *Model) moveSteps(run *core.Run, t core.Transition) {
 	for _, n := range t.New {
 		s := copied(&n)
@@ -186,6 +196,8 @@ func (m *Model) moveSteps(run *core.Run, t core.Transition) {
 	}
 }
 
+// moveJobs notes the holders of ended steps, records attempts, adds jobs and changes jobs. The
+// holders come first, because the changes remove the leases.
 func (m *Model) moveJobs(run *core.Run, t core.Transition) {
 	for _, id := range t.Held {
 		m.steps[id].HeldUntil = time.Time{}
@@ -246,7 +258,7 @@ func (m *Model) Runs(_ context.Context, f core.RunFilter) (core.Page[core.Run], 
 	}), nil
 }
 
-// Steps implements [core.Chronicle].
+// Steps implements [core.Chronicle]. The step that makes the page reach MaxRead is its last one.
 func (m *Model) Steps(_ context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -278,8 +290,8 @@ func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entri
 	return entries, nil
 }
 
-// purgeRuns deletes up to limit runs that ended before a time, with all their rows. It returns
-// the event of each.
+// purgeRuns deletes up to limit runs that ended before a time, with all their rows. It returns the
+// event of each. Their jobs are purged by themselves.
 func (m *Model) purgeRuns(before time.Time, limit int) (events []core.ID) {
 	var over []*core.Run
 	for _, r := range m.runs {

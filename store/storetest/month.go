@@ -11,6 +11,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// The long simulation. Rows that are stored and never deleted do no harm in a short test, and fill
+// a disk within a year. Month lets a store live for 30 days, in simulated time, with each kind of
+// row, and requires that every table stays about as large.
+
 // The times and bounds of Month.
 const (
 	monthDays = 30
@@ -77,13 +81,15 @@ type month struct {
 	refusals   int                   // how often they were refused since then
 }
 
-// sleep sleeps for d and then sets the rig's time.
+// sleep sleeps for d and then sets the rig's time. In a bubble of testing/synctest it returns as
+// soon as all goroutines wait.
 func (m *month) sleep(d time.Duration) {
 	time.Sleep(d)
 	m.now = time.Now().UTC().Truncate(time.Millisecond)
 }
 
-// storeDay stores and finishes all rows of a day.
+// storeDay stores and finishes all rows of a day. Everything is finished on the same day, except
+// for one job that is never taken.
 func (m *month) storeDay(day int) {
 	m.deliver()
 	m.pull()
@@ -97,7 +103,8 @@ func (m *month) storeDay(day int) {
 	m.strays("handler/another")
 }
 
-// noteFinished notes that all work of the events is finished now.
+// noteFinished notes that all work of the events is finished now. checkRetention then expects them
+// for 72 h.
 func (m *month) noteFinished(events ...core.ID) {
 	for _, id := range events {
 		m.finishedAt[id] = m.now
@@ -134,6 +141,7 @@ func (m *month) settleAlerts(a core.Arrival) {
 	m.noteFinished(a.Event.ID)
 }
 
+// pull acks two messages and lets one die.
 func (m *month) pull() {
 	m.lane = "queue/daily"
 	jobs, refs := m.putAndTake(3)
@@ -155,7 +163,8 @@ func (m *month) endWorkflow(status core.RunStatus) {
 	m.noteFinished(j.EventID)
 }
 
-// openAndClose opens the breaker of a lane and closes it again.
+// openAndClose opens the breaker of a lane and closes it again. The gate then has no failures, and
+// a purge must delete it once its times are old.
 func (m *month) openAndClose(lane core.Lane) {
 	m.lane = lane
 	m.putMany(core.BreakerThreshold)
@@ -168,8 +177,9 @@ func (m *month) openAndClose(lane core.Lane) {
 	m.noteFinished(jobs[0].EventID)
 }
 
-// sendRepeats sends a delivery id and a key that were stored before. The store must refuse them for
-// 72 h after they were stored, and take them as new an hour later.
+// sendRepeats sends a delivery id and a key that were stored before. The store must refuse them
+// for 72 h after they were stored, and take them as new an hour later. This is the promise to
+// senders: repetitions are recognized as long as the event is kept.
 func (m *month) sendRepeats() {
 	m.lane = "handler/repeats"
 	delivered, keyed := m.delivered("again"), m.keyed("again")
@@ -191,8 +201,9 @@ func (m *month) sendRepeats() {
 	}
 }
 
-// checkRetention checks that events finished for less than 72 h are stored, and that events finished for
-// more than 73 h are deleted.
+// checkRetention checks that events finished for less than 72 h are stored, and that events
+// finished for more than 73 h are deleted. Between 72 h and 73 h both is permitted, because purges
+// run once an hour.
 func (m *month) checkRetention() {
 	for _, id := range slices.Sorted(maps.Keys(m.finishedAt)) {
 		_, err := m.store.Event(context.Background(), id)

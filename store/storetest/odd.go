@@ -9,7 +9,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// texts checks that texts are compared byte by byte.
+// texts checks that texts are compared byte by byte. Sources, lanes, keys and delivery ids come
+// from outside and from configurations. If a database took two different texts for the same,
+// events of one sender would be refused as duplicates of another's, or delivered to another
+// consumer. If it changed a text, signatures and payloads would be wrong.
 var texts = role{name: "Text", checks: []check{
 	{"Delivery ids are compared byte by byte", "", oddDeliveryIDs},
 	{"Keys are compared byte by byte", "", oddKeys},
@@ -46,7 +49,9 @@ var longTexts = []string{
 }
 
 // acceptEachTwice accepts an arrival for each text, and then a second arrival for each. All first
-// arrivals must be stored, and each second one must repeat the first of its text.
+// arrivals must be stored, and each second one must repeat the first of its text. So a text that
+// the database takes for another one fails in the first round, and one that it does not find again
+// fails in the second.
 func (r *rig) acceptEachTwice(texts []string, arrive func(text string) core.Arrival) {
 	first := map[string]core.ID{}
 	for _, s := range texts {
@@ -69,6 +74,7 @@ func nonEmpty(lists ...[]string) []string {
 	return out
 }
 
+// Delivery ids are compared and read back. Those of providers are URLs, numbers or signatures.
 func oddDeliveryIDs(r *rig) {
 	r.acceptEachTwice(nonEmpty(oddTexts, longTexts), r.delivered)
 	for _, e := range r.events(core.EventFilter{Limit: core.MaxPage}).Items {
@@ -76,6 +82,7 @@ func oddDeliveryIDs(r *rig) {
 	}
 }
 
+// Keys come from payloads, so they may be any text.
 func oddKeys(r *rig) {
 	texts := nonEmpty(oddTexts, longTexts)
 	r.acceptEachTwice(texts, r.keyed)
@@ -88,6 +95,7 @@ func oddKeys(r *rig) {
 	}
 }
 
+// Each source has its own delivery ids and is selected by itself.
 func oddSources(r *rig) {
 	texts := nonEmpty(oddTexts)
 	r.acceptEachTwice(texts, func(s string) core.Arrival {
@@ -103,6 +111,7 @@ func oddSources(r *rig) {
 	}
 }
 
+// Types and content types are read back, and each type selects only its own event.
 func oddTypes(r *rig) {
 	texts := nonEmpty(oddTexts)
 	for _, s := range texts {
@@ -118,6 +127,7 @@ func oddTypes(r *rig) {
 	}
 }
 
+// Each lane has its own keys, jobs, takes and retries, however similar its name is to another.
 func oddLanes(r *rig) {
 	texts := nonEmpty(oddTexts)
 	lane := func(s string) core.Lane { return core.Lane("handler/" + s) }
@@ -140,6 +150,7 @@ func oddLanes(r *rig) {
 	r.equal(fmt.Sprintf("Retry(lane %q)", s), r.retry("", lane(s)), 1)
 }
 
+// Sources and schedules of marks are read back in one call.
 func oddMarks(r *rig) {
 	var want []core.Mark
 	for i, s := range nonEmpty(oddTexts, longTexts) {
@@ -183,6 +194,8 @@ func payloads() []string {
 	return append(out, all.String(), strings.ToValidUTF8(mib[:1<<20], "?"))
 }
 
+// Signatures are checked over payloads, so not a byte may change, not even in JSON that a database
+// could write in another way. Payloads are read by Take and by Event.
 func oddPayloads(r *rig) {
 	var want []core.Event
 	for _, p := range payloads() {
@@ -235,6 +248,8 @@ func (r *rig) equalBytes(what string, got, want []byte) {
 	}
 }
 
+// Headers are stored as JSON, in which odd names and values must survive. A missing header and an
+// empty one differ.
 func oddHeaders(r *rig) {
 	all := map[string]string{}
 	for i, s := range append(payloads()[:20], oddTexts...) {
@@ -253,6 +268,7 @@ func oddHeaders(r *rig) {
 	}
 }
 
+// Errors and responses of handlers are any text up to core.MaxResponse bytes.
 func oddAttempts(r *rig) {
 	texts := append([]string{strings.Repeat("é😀\\\"'x", core.MaxResponse/12)}, nonEmpty(oddTexts)...)
 	texts = append(texts, filtered(payloads(), func(s string) bool { return len(s) <= core.MaxResponse })...)

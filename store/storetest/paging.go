@@ -12,6 +12,8 @@ import (
 const saysPages = "A caller that follows After from page to page sees every event that existed at the first page exactly once, also while events are accepted"
 
 // paging checks the limits of listings, and that pages stay consistent while rows are added.
+// Operators turn pages while events arrive. If pages shifted, they would miss events, and a replay
+// by pages would leave some out.
 var paging = role{name: "Paging", checks: []check{
 	{saysPages, "events", pageUnderInserts},
 	{saysPages, "jobs", pageJobsUnderInserts},
@@ -24,7 +26,8 @@ var paging = role{name: "Paging", checks: []check{
 	{"More is exact when a filter selects", "", moreFiltered},
 }}
 
-// many accepts n events with one job each, by several callers at once.
+// many accepts n events with one job each, by several callers at once. The ids of the events are
+// in the order of the result.
 func (r *rig) many(n int) []core.Arrival {
 	r.Helper()
 	arrivals := make([]core.Arrival, n)
@@ -42,7 +45,8 @@ func (r *rig) many(n int) []core.Arrival {
 	return arrivals
 }
 
-// inserting calls read while four writers accept events.
+// inserting calls read while four writers accept events. It returns when read has returned and the
+// writers have stopped.
 func (r *rig) inserting(read func() error) {
 	r.Helper()
 	const writers = 4
@@ -65,6 +69,8 @@ func (r *rig) inserting(read func() error) {
 	})
 }
 
+// Pages of three sizes lead through the events while others arrive. Each event of the beginning
+// must be shown once.
 func pageUnderInserts(r *rig) {
 	n := r.scaled(120)
 	want := r.many(n)
@@ -129,6 +135,7 @@ func pageOlderJobs(r *rig) {
 	for _, r.lane = range []core.Lane{"queue/b", "handler/a", "queue/b"} {
 		all = append(all, r.put())
 	}
+	// The newer jobs are more than a listing looks at before it uses another index.
 	for range 3 {
 		r.accepted(r.arrival(lanes("queue/newer", 1000)...))
 	}
@@ -164,6 +171,7 @@ func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
 	}
 }
 
+// The same for the jobs of a lane.
 func pageJobsUnderInserts(r *rig) {
 	want := r.many(r.scaled(120))
 	var times map[core.ID]int
@@ -212,6 +220,7 @@ func pageUnderChanges(r *rig) {
 	}
 }
 
+// A listing without a limit has DefaultPage events. One more makes a second page.
 func defaultEvents(r *rig) {
 	all := r.many(core.DefaultPage)
 	p := r.events(core.EventFilter{})
@@ -227,6 +236,7 @@ func defaultEvents(r *rig) {
 	r.equal("Events: More of the rest", rest.More, false)
 }
 
+// The same for jobs.
 func defaultJobs(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage)...))
 	p := r.jobs(core.JobFilter{})
@@ -238,6 +248,7 @@ func defaultJobs(r *rig) {
 	r.equal("Jobs: More above the default", p.More, true)
 }
 
+// A page of MaxPage events is permitted and complete.
 func maxEvents(r *rig) {
 	if r.slow {
 		return // this takes 1,000 arrivals; the same check of jobs takes two
@@ -252,6 +263,7 @@ func maxEvents(r *rig) {
 	r.equal("Events: More above the largest page", p.More, true)
 }
 
+// A page of MaxPage jobs is permitted and in order.
 func maxJobs(r *rig) {
 	half := core.MaxPage / 2
 	want := r.accepted(r.arrival(lanes(r.lane, half)...))

@@ -9,7 +9,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A play is one run of the scenario.
+// One run of the fault tests' scenario, and what the store shows after each of its steps. See
+// [RunFaults].
+
+// A play is one run of the scenario. Events, jobs, steps and runs have names, such as "first/0"
+// for the first job of the event "first", which are the same in each play. So the contents of a
+// store after two plays can be compared, although each play has its own ids, lanes and leases.
 type play struct {
 	*rig
 	fault         *Fault
@@ -40,8 +45,11 @@ type play struct {
 	steps   int
 }
 
+// newPlay prepares a play in the rig's store. Its rig is a copy, so that the time of one play does
+// not move that of another.
 func newPlay(r *rig, f *Fault, run int) *play {
 	own := *r
+	// The maps are empty: names are given as the scenario makes its rows.
 	p := &play{
 		rig: &own, fault: f, run: run, source: fmt.Sprint("source-", run), lanes: map[string]core.Lane{}, short: map[core.Lane]core.Lane{},
 		arrivals: map[string]core.Arrival{}, names: map[core.ID]string{}, outcomes: map[core.ID]core.Outcome{},
@@ -65,7 +73,8 @@ func playLane(name string, run int) core.Lane {
 }
 
 // A scene is the content of a store after a step of a play, under names that are the same in each
-// play.
+// play. Values that differ between plays, such as ids and leases, are left out or replaced by
+// names.
 type scene struct {
 	Events    []string
 	Depth     int // unfinished jobs of the play, also of jobs without an event
@@ -82,6 +91,7 @@ type sceneJob struct {
 	Attempts []core.Attempt
 }
 
+// It has as few statements as possible, because it is read twice for each fault.
 func (p *play) scene() scene {
 	p.Helper()
 	s := scene{Jobs: map[string]sceneJob{}, Marks: map[string]core.Mark{}, Gates: map[string]core.Gate{}, lostTakes: p.lostTakes}
@@ -125,8 +135,9 @@ func (p *play) scene() scene {
 	return s
 }
 
-// withoutLostTake returns a job without the effects of a Take whose answer was lost: the job counts an
-// attempt that no worker made.
+// withoutLostTake returns a job without the effects of a Take whose answer was lost: the job
+// counts an attempt that no worker made. Whether the lost Take took effect is the only difference
+// that a fault may leave.
 func withoutLostTake(j core.Job) core.Job {
 	if j.Status == core.Available {
 		j.Status = core.Retryable
@@ -136,7 +147,8 @@ func withoutLostTake(j core.Job) core.Job {
 	return j
 }
 
-// equalScene compares scenes. It ignores the effects of lost Takes on both sides.
+// equalScene compares scenes. It ignores the effects of lost Takes on both sides. The receiver is
+// the scene after the fault, and other that of the clean play.
 func (s scene) equalScene(other scene) bool {
 	jobs := map[string]sceneJob{}
 	for name, j := range other.Jobs {
@@ -149,7 +161,8 @@ func (s scene) equalScene(other scene) bool {
 		equalValues(s.Runs, other.Runs)
 }
 
-// wantConsistent checks that a job and its attempts are consistent after any fault.
+// wantConsistent checks that a job and its attempts are consistent after any fault. These rules
+// hold in any state, also in one that no clean play reaches.
 func (p *play) wantConsistent(j core.Job, tries []core.Attempt) {
 	p.Helper()
 	name := p.names[j.ID]
@@ -170,7 +183,8 @@ func (p *play) wantConsistent(j core.Job, tries []core.Attempt) {
 	}
 }
 
-// step makes a call, and makes it again if it fails.
+// step makes a call, and makes it again if it fails. After a fault it compares the store with the
+// clean play, before and after the repetition.
 func (p *play) step(name string, call func() error) {
 	p.Helper()
 	p.steps++
@@ -190,8 +204,9 @@ func (p *play) step(name string, call func() error) {
 	}
 }
 
-// callWithFault makes the call of a step, with a failing statement if it is the step's turn. It reports
-// whether a statement failed.
+// callWithFault makes the call of a step, with a failing statement if it is the step's turn. It
+// reports whether a statement failed. It waits faultDistance steps after the fault before, and
+// moves the turn of the step on.
 func (p *play) callWithFault(call func() error) (bool, error) {
 	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+faultDistance {
 		return false, call()
@@ -208,7 +223,8 @@ func (p *play) callWithFault(call func() error) (bool, error) {
 	return true, err
 }
 
-// afterFault checks that the failed step changed everything or nothing.
+// afterFault checks that the failed step changed everything or nothing. A call that returned no
+// error must have changed everything.
 func (p *play) afterFault(err error) {
 	p.Helper()
 	got := p.scene()
@@ -217,7 +233,8 @@ func (p *play) afterFault(err error) {
 	}
 }
 
-// wantScene compares the store with the state of the clean play after a step.
+// wantScene compares the store with the state of the clean play after a step. It compares part by
+// part, so that the failure names the part that differs.
 func (p *play) wantScene(when string, step int) {
 	p.Helper()
 	if p.clean == nil {

@@ -8,8 +8,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of probes, verdicts and strays. gates.go lists them.
+// The checks of probes, verdicts and strays. gates.go lists them. A probe is the one delivery that
+// tests a handler while its breaker is open.
 
+// A probe is taken at the end of the cooldown, not a millisecond before, and only one although
+// nine jobs are asked for. The gate then waits for its outcome.
 func probeTime(r *rig) {
 	g := r.openBreaker()
 	r.now = g.OpenUntil.Add(-time.Millisecond)
@@ -24,6 +27,7 @@ func probeTime(r *rig) {
 	r.equal("Take without a Pass: Probe", r.takeOnly(r.accepted(r.arrival("handler/b"))[0].ID, core.Quota{Lane: "handler/b", N: 1, Hold: leaseTime}).Probe, false)
 }
 
+// A lane whose breaker is closed gives no probe, with failures, without, or after it closed.
 func probeClosed(r *rig) {
 	r.putMany(1)
 	r.takeCount("of a lane without failures", 0, r.probe())
@@ -36,6 +40,8 @@ func probeClosed(r *rig) {
 	r.wantGate("that no Take changed", g)
 }
 
+// The end of a cooldown that is more than two pauses away was set by a clock that has been set
+// back. The probe must not wait for it.
 func probeHorizon(r *rig) {
 	g := r.openBreaker()
 	q := r.probe()
@@ -72,6 +78,7 @@ func probeNothing(r *rig) {
 	r.equal("Open after the success of the newest probe", r.gate().Open(), false)
 }
 
+// While a probe is running, no other one is taken, until the probe's time is over.
 func probeInTurn(r *rig) {
 	r.takeProbe()
 	next := r.gate().OpenUntil
@@ -84,6 +91,7 @@ func probeInTurn(r *rig) {
 	r.takeCount("again", 0, r.probe())
 }
 
+// 50 callers ask for the probe at once. A handler that is down must get one delivery and not 50.
 func raceProbes(r *rig) {
 	const callers = 50
 	r.now = r.openBreaker().OpenUntil
@@ -108,6 +116,7 @@ func (r *rig) riseOf(j core.TakenJob) (core.Outcome, core.Arrival) {
 	return o, a
 }
 
+// The alert of an outcome is stored with its jobs, once, also if it has no jobs.
 func rise(r *rig) {
 	o, a := r.riseOf(r.taken())
 	r.settle(o)
@@ -122,6 +131,7 @@ func rise(r *rig) {
 	r.equal("Event without jobs", r.storedEvent(bare.GivesRise.Event.ID), bare.GivesRise.Event)
 }
 
+// A lost outcome, or one of an unknown job, must not raise an alert.
 func riseLost(r *rig) {
 	late := r.taken()
 	r.now = late.DueAt
@@ -134,6 +144,8 @@ func riseLost(r *rig) {
 	r.wantAbsent(b)
 }
 
+// A repeated outcome must not raise its alert again, even after the alert was delivered, nor a
+// different alert.
 func riseAgain(r *rig) {
 	o, a := r.riseOf(r.taken())
 	r.settle(o)
@@ -147,6 +159,7 @@ func riseAgain(r *rig) {
 	r.wantAbsent(another)
 }
 
+// One call settles 60 outcomes with alerts, more than one statement takes on D1.
 func riseMany(r *rig) {
 	const n = 60
 	r.putMany(n)
@@ -172,6 +185,9 @@ func (r *rig) verdictsByLetter(jobs []core.TakenJob, word string) (outcomes []co
 	return outcomes
 }
 
+// Each word is a sequence of outcomes in one call. Failures must be counted as if they had come
+// one after the other, also when the breaker opens in the middle. Repeating the call counts
+// nothing.
 func verdictsInTurn(r *rig) {
 	for word, want := range map[string]int{
 		"f": 1, "ff": 2, "s": 0, ".": 0, "fs": 0, "sf": 1, "ffsf": 1, "f.f": 2, ".f.": 1, "fsssff": 2, "sfsf": 1,
@@ -193,6 +209,7 @@ func verdictsInTurn(r *rig) {
 	}
 }
 
+// Outcomes of three lanes in one call move three gates, each by its own outcomes.
 func verdictsLanes(r *rig) {
 	all := []core.Lane{"handler/a", "handler/b", "handler/c"}
 	var outcomes []core.Outcome
@@ -215,6 +232,7 @@ func verdictsLanes(r *rig) {
 	}
 }
 
+// Outcomes under stale leases do not count, alone or beside valid ones, whatever their order.
 func verdictsLost(r *rig) {
 	r.putMany(3)
 	late := r.take(3)
@@ -231,6 +249,7 @@ func verdictsLost(r *rig) {
 	r.equal("Failures after a success that counts", r.gate().Failures, 0)
 }
 
+// The same failure sent again, also with another verdict, counts once.
 func verdictsOnce(r *rig) {
 	o := r.verdict(r.taken(), core.Failure)
 	r.settle(o, o)
@@ -242,6 +261,7 @@ func verdictsOnce(r *rig) {
 	r.equal("Failures after a success of the same attempt", r.gate().Failures, 1)
 }
 
+// An outcome without a lane, as of a queue's message, touches no gate.
 func verdictsNoLane(r *rig) {
 	o := r.verdict(r.taken(), core.Failure)
 	o.Lane = ""
@@ -249,6 +269,7 @@ func verdictsNoLane(r *rig) {
 	r.equal("Outlooks", r.outlooks(r.lane, ""), map[core.Lane]core.Outlook{r.lane: {DueAt: r.now}})
 }
 
+// Each outcome in a call of its own. Only a failure returns the gate.
 func counts(r *rig) {
 	r.putMany(6)
 	jobs := r.take(6)
@@ -267,6 +288,8 @@ func counts(r *rig) {
 	}
 }
 
+// Twenty deliveries fail at once on several processes. The breaker opens once, at the threshold,
+// and exactly one outcome is told so, so that operators get one alert.
 func raceFailures(r *rig) {
 	n := 4 * core.BreakerThreshold
 	r.putMany(n)
@@ -284,6 +307,7 @@ func raceFailures(r *rig) {
 	r.equal("outcomes that opened it", opened.Load(), int64(1))
 }
 
+// The failure that reaches the threshold opens the breaker, from its own time on.
 func opens(r *rig) {
 	r.putMany(core.BreakerThreshold)
 	jobs := r.take(core.BreakerThreshold)
@@ -300,6 +324,7 @@ func opens(r *rig) {
 	}
 }
 
+// A failed probe keeps the breaker open for another cooldown, then the next probe may start.
 func newestFails(r *rig) {
 	j := r.takeProbe()
 	want := r.gate()
@@ -313,6 +338,7 @@ func newestFails(r *rig) {
 	r.takeCount("after the cooldown", 1, r.probe())
 }
 
+// A successful probe closes the breaker and resets its failures.
 func newestSucceeds(r *rig) {
 	j := r.takeProbe()
 	r.now = r.now.Add(time.Second)
@@ -322,6 +348,7 @@ func newestSucceeds(r *rig) {
 	r.wantGate("after the probe succeeded", want)
 }
 
+// A probe without a verdict, as after a shutdown, makes place for the next one immediately.
 func newestSilent(r *rig) {
 	j := r.takeProbe()
 	want := r.gate()
@@ -332,6 +359,7 @@ func newestSilent(r *rig) {
 	r.takeCount("right afterwards", 1, r.probe())
 }
 
+// Deliveries that were taken before the breaker opened must neither close it nor prolong it.
 func newestOthers(r *rig) {
 	r.putMany(3)
 	others := r.takeQuotas(r.paced(3, time.Millisecond, 0))
@@ -342,6 +370,7 @@ func newestOthers(r *rig) {
 	r.wantGate("after outcomes of other deliveries", want)
 }
 
+// An older probe ends after a newer one started, with each verdict. Only the newer one counts.
 func newestOlder(r *rig) {
 	for _, word := range []string{"f", "s", "."} {
 		r.lane = core.HandlerLane(word)
@@ -360,6 +389,8 @@ func newestOlder(r *rig) {
 	}
 }
 
+// A worker that stops releases its probe. The next one starts at the given time and not a
+// millisecond before.
 func probeBack(r *rig) {
 	j := r.takeProbe()
 	want := r.gate()
@@ -373,6 +404,7 @@ func probeBack(r *rig) {
 	r.takeCount("in time", 1, r.probe())
 }
 
+// Releasing jobs that are no probe, or no longer the newest one, must not move the gate.
 func probeBackOthers(r *rig) {
 	r.putMany(2)
 	passed := r.takeQuotas(r.paced(2, time.Millisecond, 0))
@@ -393,6 +425,8 @@ func probeBackOthers(r *rig) {
 	r.wantGate("after the release of a settled job", want)
 }
 
+// Lanes with unfinished jobs that no configuration knows are found, with the time of the first
+// look. Finished jobs make no stray, running ones do.
 func straysFound(r *rig) {
 	r.equal("Strays of an empty store", len(r.strays()), 0)
 	r.accepted(r.arrival("handler/a", "handler/b", "alert/c", "handler/b"))
@@ -409,6 +443,8 @@ func straysFound(r *rig) {
 	r.equal("Strays with a running one", r.strays("handler/a", "handler/z", "alert/c"), map[core.Lane]time.Time{"handler/b": since})
 }
 
+// The search skips known lanes in the order of their names. Each subset of eight lanes is tried,
+// with names that begin with one another and names that are not ASCII.
 func straysBetween(r *rig) {
 	all := []core.Lane{"", "alert/a", "handler/a", "handler/aa", "handler/b", "handler/ä", "handler/😀", "x"}
 	r.accepted(r.arrival(all[1:]...))
@@ -467,6 +503,7 @@ func straysStay(r *rig) {
 	r.wantGate("of a lane that was known in between", open)
 }
 
+// A lane that is known for a moment is new when it becomes a stray again.
 func straysKnown(r *rig) {
 	r.put()
 	r.equal("Strays", r.strays(), map[core.Lane]time.Time{r.lane: r.now})

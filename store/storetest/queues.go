@@ -7,6 +7,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of what queues need beside Take: messages whose last lease ended, counts, looking without
+// taking, dead letters and draining. A failure means that a message disappears without a trace, or
+// that operators see a wrong backlog.
+
 const (
 	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes, with their events, whose lease is over and whose last attempt is used up, the longest over of each lane first"
 	saysLapsedSpent = "A Take would return these jobs as [Job.Spent]; Lapsed finds them in lanes from which no process takes"
@@ -24,7 +28,8 @@ const (
 	saysDrainEvents = "The events of the jobs stay until they are purged"
 )
 
-// queues holds the checks of the Worklist, the Ledger and Upkeep for queues.
+// queues holds the checks of the Worklist, the Ledger and Upkeep for queues. counter.go has the
+// checks of refs.
 var queues = role{name: "Queues", checks: []check{
 	{saysLapsed, "", lapsedOver},
 	{saysLapsed, "of the lanes", lapsedLanes},
@@ -62,6 +67,7 @@ var queues = role{name: "Queues", checks: []check{
 	{saysDrainEvents, "", drainEvents},
 }}
 
+// lapsed returns at most limit jobs of lanes whose last lease is over at the rig's time.
 func (r *rig) lapsed(limit int, lanes ...core.Lane) []core.TakenJob {
 	r.Helper()
 	jobs, err := r.store.Lapsed(context.Background(), r.now, lanes, limit)
@@ -71,6 +77,7 @@ func (r *rig) lapsed(limit int, lanes ...core.Lane) []core.TakenJob {
 	return jobs
 }
 
+// tallies returns the counts of lanes at the rig's time.
 func (r *rig) tallies(lanes ...core.Lane) map[core.Lane]core.Tally {
 	r.Helper()
 	tallies, err := r.store.Tallies(context.Background(), r.now, lanes)
@@ -80,6 +87,7 @@ func (r *rig) tallies(lanes ...core.Lane) map[core.Lane]core.Tally {
 	return tallies
 }
 
+// peek returns at most limit due jobs of a lane.
 func (r *rig) peek(lane core.Lane, limit int) []core.TakenJob {
 	r.Helper()
 	jobs, err := r.store.Peek(context.Background(), r.now, lane, limit)
@@ -89,6 +97,7 @@ func (r *rig) peek(lane core.Lane, limit int) []core.TakenJob {
 	return jobs
 }
 
+// deadLetters returns a page of dead jobs of a lane.
 func (r *rig) deadLetters(lane core.Lane, after core.ID, limit int) core.Page[core.TakenJob] {
 	r.Helper()
 	p, err := r.store.DeadLetters(context.Background(), lane, after, limit)
@@ -98,6 +107,7 @@ func (r *rig) deadLetters(lane core.Lane, after core.ID, limit int) core.Page[co
 	return p
 }
 
+// drainOf deletes at most limit unfinished or dead jobs below an id, and returns their number.
 func (r *rig) drainOf(lane core.Lane, below core.ID, limit int) int {
 	r.Helper()
 	n, err := r.store.Drain(context.Background(), lane, below, limit)
@@ -116,6 +126,8 @@ func (r *rig) last() core.TakenJob {
 	return r.takeOnly(a.Jobs[0].ID, r.quota(1))
 }
 
+// The job is returned from the end of its last lease on, until it is extended or settled. Jobs
+// with attempts left, without a limit, or never taken are not.
 func lapsedOver(r *rig) {
 	j := r.last()
 	left := r.taken() // has attempts left
@@ -138,6 +150,7 @@ func lapsedOver(r *rig) {
 	r.equal("status of a job with attempts left", r.job(left.ID).Status, core.Running)
 }
 
+// Jobs are returned in the order in which lanes are asked for. Other lanes are left out.
 func lapsedLanes(r *rig) {
 	want := map[core.Lane]core.TakenJob{}
 	all := []core.Lane{"queue/a", "queue/b", "queue/c"}
@@ -151,6 +164,7 @@ func lapsedLanes(r *rig) {
 	r.equal("Lapsed of an unknown lane", r.lapsed(9, "queue/nobody"), []core.TakenJob{})
 }
 
+// Leases ended in another order than that of the ids.
 func lapsedOrder(r *rig) {
 	a, b, c := r.last(), r.last(), r.last()
 	r.extend(a.DueAt.Add(time.Second), r.lane, refTo(b.Job))
@@ -160,6 +174,7 @@ func lapsedOrder(r *rig) {
 	r.equal("Lapsed of two", ids(r.lapsed(2, r.lane)), []core.ID{c.ID, a.ID})
 }
 
+// The limit holds for all lanes together.
 func lapsedLimit(r *rig) {
 	var want []core.ID
 	all := []core.Lane{"queue/a", "queue/b"}
@@ -176,6 +191,7 @@ func lapsedLimit(r *rig) {
 	r.equal("Lapsed", ids(r.lapsed(7, all...)), want)
 }
 
+// The same job is found by Lapsed and by Take, so that it dies in lanes with and without takers.
 func lapsedSpent(r *rig) {
 	r.lane = "queue/q"
 	j := r.last()
@@ -191,6 +207,7 @@ func lapsedSpent(r *rig) {
 	r.equal("Lapsed once it is dead", ids(r.lapsed(9, r.lane)), []core.ID{})
 }
 
+// Lapsed is called often, for lanes with many jobs.
 func lapsedReads(r *rig) {
 	r.last()
 	r.now = r.now.Add(leaseTime)
@@ -199,6 +216,7 @@ func lapsedReads(r *rig) {
 	r.equal("state after Lapsed", r.state(), want)
 }
 
+// One lane has jobs of each kind. Jobs whose lease ended now count as pending.
 func tallyEach(r *rig) {
 	r.settled(core.Completed)
 	for range 2 {
@@ -220,6 +238,7 @@ func tallyEach(r *rig) {
 	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5, OldestDue: r.now}})
 }
 
+// Jobs of lanes that are not asked for do not count.
 func tallyLanes(r *rig) {
 	for i, l := range []core.Lane{"queue/a", "queue/b", "queue/c"} {
 		r.lane = l
@@ -261,6 +280,7 @@ func tallyRetryable(r *rig) {
 	r.equal("Tallies once they are due", r.tallies(r.lane)[r.lane], core.Tally{Pending: 3, Retryable: 2, OldestDue: r.now})
 }
 
+// The oldest due time ignores leased jobs, since their due time is the end of the lease.
 func tallyOldest(r *rig) {
 	first := r.now
 	r.putMany(2)
@@ -273,11 +293,13 @@ func tallyOldest(r *rig) {
 	r.equal("Tallies: OldestDue while all are held", r.tallies(r.lane)[r.lane].OldestDue, time.Time{})
 }
 
+// A metric of an empty lane is zero, not missing.
 func tallyNone(r *rig) {
 	r.put()
 	r.equal("Tallies", r.tallies("queue/nobody", "queue/other"), map[core.Lane]core.Tally{"queue/nobody": {}, "queue/other": {}})
 }
 
+// Peek shows jobs with their events from their due time on, the longest due first.
 func peekDue(r *rig) {
 	a, b := r.arrival(r.lane, "queue/other"), r.arrival(r.lane)
 	late := r.arrival(r.lane)
@@ -295,6 +317,7 @@ func peekDue(r *rig) {
 	r.equal("Peek once they are taken", r.peek(r.lane, 9), []core.TakenJob{})
 }
 
+// The order is that in which eight single takes return the jobs.
 func peekOrder(r *rig) {
 	r.putReversed(lanes(r.lane, 5)...)
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
@@ -306,6 +329,7 @@ func peekOrder(r *rig) {
 	r.equal("jobs", len(want), 8)
 }
 
+// The shown jobs are the stored ones, without a lease and with the count of attempts as it is.
 func peekAsIs(r *rig) {
 	failed := r.settled(core.Retryable)
 	r.now = failed.DueAt
@@ -317,6 +341,7 @@ func peekAsIs(r *rig) {
 	r.equal("Peek", got, []core.Job{failed, fresh})
 }
 
+// A job whose lease is over is shown as retryable, from that moment on.
 func peekOver(r *rig) {
 	j := r.last()
 	r.now = j.DueAt.Add(-time.Millisecond)
@@ -326,6 +351,7 @@ func peekOver(r *rig) {
 	r.equal("Peek", r.peek(r.lane, 9), []core.TakenJob{j})
 }
 
+// Peek must not lease, since an operator's look would then delay the message.
 func peekReads(r *rig) {
 	r.taken()
 	r.now = r.now.Add(leaseTime)
@@ -336,6 +362,7 @@ func peekReads(r *rig) {
 	r.take(2)
 }
 
+// Limits from 1 to MaxPage are permitted.
 func peekLimit(r *rig) {
 	r.putMany(3)
 	for _, n := range []int{1, 2, 3, core.MaxPage} {
@@ -353,6 +380,7 @@ func (r *rig) deadJobs(n int) (dead []core.TakenJob) {
 	return dead
 }
 
+// Only dead jobs are listed, newest first, and a retried one is no longer among them.
 func deadLetters(r *rig) {
 	want := newest(r.deadJobs(3))
 	r.settled(core.Completed)
@@ -363,6 +391,7 @@ func deadLetters(r *rig) {
 	r.equal("DeadLetters after a retry", ids(r.deadLetters(r.lane, "", 9).Items), []core.ID{want[0].ID, want[2].ID})
 }
 
+// Another lane's dead jobs do not appear.
 func deadLane(r *rig) {
 	other := r.deadJobs(1)
 	r.lane = "queue/b"
@@ -372,6 +401,7 @@ func deadLane(r *rig) {
 	r.equal("DeadLetters of an unknown lane", r.deadLetters("queue/nobody", "", 9), core.Page[core.TakenJob]{})
 }
 
+// Pages lead through all dead jobs.
 func deadPages(r *rig) {
 	want := ids(newest(r.deadJobs(5)))
 	for _, limit := range []int{1, 2, 5, 6} {
@@ -389,6 +419,7 @@ func deadPages(r *rig) {
 	}
 }
 
+// Limits are those of other listings.
 func deadLimit(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage+1)...))
 	var outcomes []core.Outcome
@@ -407,12 +438,14 @@ func deadLimit(r *rig) {
 // putLarge stores four messages. Two of them fit into MaxRead, and three do not.
 func putLarge(r *rig) []core.Job { return r.putSized(4, core.MaxRead*2/5) }
 
+// Large messages must not fill the memory. A single one is shown in any case.
 func peekBytes(r *rig) {
 	want := putLarge(r)
 	r.equal("Peek", ids(r.peek(r.lane, 9)), ids(want[:2]))
 	r.equal("Peek of one", ids(r.peek(r.lane, 1)), ids(want[:1]))
 }
 
+// A page that ends by its bytes has a next page, with the rest.
 func deadBytes(r *rig) {
 	putLarge(r)
 	for _, j := range r.take(4) {

@@ -10,7 +10,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// races checks pairs of calls on one job, in both orders and at once. Races about a single
+// Races. Several goroutines call the store at the same moment, and the check then looks for a
+// result that no order of the calls could have: a job under two leases, two outcomes of one
+// attempt, an ack that counted although another worker has the job. A race is repeated, because
+// one round may go well by chance. Go's race detector finds no such error, since the rows are in
+// the database.
+
+// races checks pairs of calls on one job, in both orders and concurrently. Races about a single
 // sentence are listed with that sentence.
 var races = role{name: "Races", checks: []check{
 	{"Settle under an expired lease and Take: exactly one counts", "settle first", settleThenTake},
@@ -27,12 +33,14 @@ var races = role{name: "Races", checks: []check{
 	{"An arrival accepted by concurrent callers is stored once", "", raceAccept},
 }}
 
-// A takenJobs collects the jobs that several takers took.
+// A takenJobs collects the jobs that several takers took. A job that appears under two leases was
+// held by two workers at a time.
 type takenJobs struct {
 	mu     sync.Mutex
 	leases map[core.ID][]core.Lease
 }
 
+// add notes the leases of taken jobs. Takers call it from many goroutines.
 func (h *takenJobs) add(jobs []core.TakenJob) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +52,8 @@ func (h *takenJobs) add(jobs []core.TakenJob) {
 	}
 }
 
-// wantOnce checks that each of n jobs was taken exactly once.
+// wantOnce checks that each of n jobs was taken exactly once. A job that is missing would never be
+// delivered, and one with two leases would be delivered twice.
 func (h *takenJobs) wantOnce(r *rig, n int) {
 	r.Helper()
 	r.equal("jobs taken", len(h.leases), n)
@@ -55,8 +64,9 @@ func (h *takenJobs) wantOnce(r *rig, n int) {
 	}
 }
 
-// takeUntilEmpty takes until nothing is due. A Take may return no jobs because other takers have locked
-// the rows, so it goes on while Due reports due jobs.
+// takeUntilEmpty takes until nothing is due. A Take may return no jobs because other takers have
+// locked the rows, so it goes on while Due reports due jobs. It continues as well while more
+// returns true, and returns an error if a Take exceeds a quota.
 func (r *rig) takeUntilEmpty(h *takenJobs, more func() bool, quotas ...core.Quota) error {
 	for range 100_000 {
 		got, err := r.store.Take(context.Background(), r.now, quotas)
@@ -88,6 +98,8 @@ func (r *rig) anyDue(quotas []core.Quota) (bool, error) {
 	return false, nil
 }
 
+// withinQuota returns an error if a Take returned more jobs of a lane than its quota, or jobs of a
+// lane that it did not ask for.
 func withinQuota(jobs []core.TakenJob, quotas []core.Quota) error {
 	got := map[core.Lane]int{}
 	for _, j := range jobs {
@@ -105,6 +117,7 @@ func withinQuota(jobs []core.TakenJob, quotas []core.Quota) error {
 	return nil
 }
 
+// takers is the number of workers in a race.
 const takers = 8
 
 var (
@@ -116,8 +129,10 @@ var (
 	}
 )
 
+// noMoreArrivals is for races in which all jobs exist from the start.
 func noMoreArrivals() bool { return false }
 
+// Eight workers empty three lanes of different lengths, with quotas that leave rests.
 func raceTakers(r *rig) {
 	n := 0
 	for range r.scaled(20) {
@@ -131,6 +146,7 @@ func raceTakers(r *rig) {
 	h.wantOnce(r, n)
 }
 
+// Workers take while four senders add jobs. A worker that finds a lane empty looks again.
 func raceArrivals(r *rig) {
 	const writers = 4
 	each := r.scaled(25)
@@ -197,6 +213,8 @@ func raceRetry(r *rig) {
 	h.wantOnce(r, n)
 }
 
+// A worker whose lease ended settles before another takes the job: the outcome counts, and the job
+// is not delivered again.
 func settleThenTake(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
@@ -206,6 +224,7 @@ func settleThenTake(r *rig) {
 	r.wantJob(after(late, o))
 }
 
+// The other order: the second worker has the job, and the first outcome is lost.
 func takeThenSettle(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
@@ -214,8 +233,9 @@ func takeThenSettle(r *rig) {
 	r.settle(r.ended(holder, core.Completed))
 }
 
-// raceStaleLease runs many rounds in which a worker with an expired lease acts while another worker takes
-// the job. It passes the results of each round to check.
+// raceStaleLease runs many rounds in which a worker with an expired lease acts while another
+// worker takes the job. It passes the results of each round to check. After each round, the job is
+// completed and the time moves past its lease, so that rounds are alike.
 func (r *rig) raceStaleLease(late func(core.Job) (held bool, err error), check func(late core.Job, held bool, again []core.TakenJob)) {
 	r.Helper()
 	for range r.scaled(40) {
@@ -241,6 +261,8 @@ func (r *rig) raceStaleLease(late func(core.Job) (held bool, err error), check f
 	}
 }
 
+// Both at once: either the outcome is stored, or the job is taken again. Both would be a second
+// delivery of completed work, and neither would leave the job without a worker.
 func raceSettleTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		settled, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
@@ -257,6 +279,7 @@ func raceSettleTake(r *rig) {
 	})
 }
 
+// The same for a consumer's ack.
 func raceAckTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
@@ -273,6 +296,7 @@ func raceAckTake(r *rig) {
 	})
 }
 
+// The same for an extension. The stored lease and its end must be those of the call that counted.
 func raceExtendTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Extend(context.Background(), r.now.Add(time.Second), r.lane, []core.Ref{refTo(j)})
@@ -291,6 +315,8 @@ func raceExtendTake(r *rig) {
 	})
 }
 
+// A consumer acks and rejects a message at once, as two of its threads may. One of both counts,
+// and the other leaves no attempt.
 func raceAckSettle(r *rig) {
 	for range r.scaled(30) {
 		j := r.taken().Job
@@ -314,6 +340,8 @@ func raceAckSettle(r *rig) {
 	}
 }
 
+// A release under a lease that has ended must not take the job from its next holder, nor reduce
+// the count of attempts twice.
 func raceReleaseTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		return false, r.store.Release(context.Background(), r.now.Add(time.Second), j)
@@ -328,6 +356,8 @@ func raceReleaseTake(r *rig) {
 	})
 }
 
+// A worker that stops may release a job whose outcome is on its way. The attempt must be either
+// recorded and counted, or neither.
 func raceSettleRelease(r *rig) {
 	for range r.scaled(30) {
 		j := r.taken().Job
@@ -350,6 +380,8 @@ func raceSettleRelease(r *rig) {
 	}
 }
 
+// Three different outcomes of one attempt arrive at once. The recorded attempt and the status of
+// the job must come from the same one.
 func raceOutcomes(r *rig) {
 	all := []core.Status{core.Completed, core.Retryable, core.Dead}
 	for range r.scaled(30) {
@@ -371,6 +403,7 @@ func raceOutcomes(r *rig) {
 	}
 }
 
+// One outcome is sent by 16 callers, as after lost answers. None may be told that it is lost.
 func raceSettle(r *rig) {
 	for range r.scaled(20) {
 		j := r.taken().Job
@@ -387,6 +420,8 @@ func raceSettle(r *rig) {
 	}
 }
 
+// Callers settle hundreds of jobs one by one. On databases with a shared commit, many are in one
+// commit, and each must get its own answer.
 func raceSettleMany(r *rig) {
 	n := r.scaled(320)
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -411,6 +446,7 @@ func raceSettleMany(r *rig) {
 	}
 }
 
+// One arrival is sent by 16 callers. All get the answer of the first.
 func raceAccept(r *rig) {
 	for range r.scaled(20) {
 		a := r.arrival(r.lane, "queue/b")

@@ -9,10 +9,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Transitions at the same time as other transitions, takes and releases.
+// Races of transitions with transitions, takes, settles and releases. Steps of a run end on any
+// worker at any moment, and each end is a transition. A failure means that a step runs twice, that
+// a join counts wrong and a run never continues, or that a run ends in two ways.
 
-// wantOneMade checks that exactly one of several transitions of a run was made, and that the store shows
-// all of it and nothing of the others.
+// wantOneMade checks that exactly one of several transitions of a run was made, and that the store
+// shows all of it and nothing of the others. Every part of a full transition carries its mark, so
+// a part of a lost one is recognized.
 func (r *rig) wantOneMade(j core.TakenJob, ts []core.Transition, made []bool) {
 	r.Helper()
 	won := slices.Index(made, true)
@@ -36,6 +39,8 @@ func (r *rig) wantOneMade(j core.TakenJob, ts []core.Transition, made []bool) {
 	r.storedEvent(t.GivesRise.Event.ID)
 }
 
+// 16 workers have read the same state of a run and send different transitions. One wins as a
+// whole.
 func raceTransit(r *rig) {
 	for range r.scaled(20) {
 		j := r.takeNewRun()
@@ -52,7 +57,9 @@ func raceTransit(r *rig) {
 	}
 }
 
-// raceTransits has callers make transitions of the same runs in opposite orders.
+// raceTransits has callers make transitions of the same runs in opposite orders. The runs are
+// locked in opposite orders if a store locks them in the order of the call. Several winners may be
+// in one call, each for its own run.
 func raceTransits(r *rig) {
 	const runs = 3
 	for range r.scaled(20) {
@@ -86,7 +93,7 @@ func raceTransits(r *rig) {
 }
 
 // raceSameMark has many callers send the same transition at once, as a caller that got no answer
-// sends it twice.
+// sends it twice. All of them must be told that it is made.
 func raceSameMark(r *rig) {
 	for range r.scaled(20) {
 		j := r.takeNewRun()
@@ -103,7 +110,8 @@ func raceSameMark(r *rig) {
 }
 
 // raceCallback makes a transition for the reply to a call and one for its callback at once. Both
-// read the step first. The loser reads again and finds the step finished.
+// read the step first. The loser reads again and finds the step finished. Output and attempt must
+// come from the same one of both.
 func raceCallback(r *rig) {
 	for range r.scaled(30) {
 		j := r.takeNewRun()
@@ -136,7 +144,9 @@ func raceCallback(r *rig) {
 	}
 }
 
-// raceJoin ends all items of a map at once. Each item counts itself.
+// raceJoin ends all items of a map at once. Each item counts itself. All transitions are for the
+// same run, so each worker loses many times and reads again. The count of ended items must be
+// exact, or the step after the map would start early or never.
 func raceJoin(r *rig) {
 	j := r.takeNewRun()
 	n := r.scaled(24)
@@ -181,8 +191,10 @@ func (r *rig) endItem(item core.ID) error {
 	return fmt.Errorf("the item %s could not be ended, however often it was read", item)
 }
 
-// raceSituations reads a step while transitions increase a number in its run and in the step.
-// Each read must find both numbers equal.
+// raceSituations reads a step while transitions increase a number in its run and in the step. Each
+// read must find both numbers equal. Four readers read while one writer counts. A worker that saw
+// a step of one moment and a run of another would send transitions that are lost, or make
+// decisions twice.
 func raceSituations(r *rig) {
 	s := r.newRun()
 	n := r.scaled(60)
@@ -204,7 +216,8 @@ func raceSituations(r *rig) {
 	r.equal("Seq", r.run(s.Run.ID).Seq, n)
 }
 
-// countUp makes n transitions that each increase a number in a run and in its step.
+// countUp makes n transitions that each increase a number in a run and in its step. It is the only
+// writer, so each transition must be made.
 func (r *rig) countUp(s core.Situation, n int) error {
 	for range n {
 		t := r.transitionOf(s.Run, core.EntryRetried)
@@ -218,8 +231,9 @@ func (r *rig) countUp(s core.Situation, n int) error {
 	return nil
 }
 
-// raceTransition runs rounds of a transition that completes a job, at the same time as another call on
-// that job. In each case the job must end as completed and without a lease.
+// raceTransition runs rounds of a transition that completes a job, at the same time as another
+// call on that job. In each case the job must end as completed and without a lease. The other call
+// has a lease that ended. The transition carries none.
 func (r *rig) raceTransition(other func(core.TakenJob) error) {
 	r.Helper()
 	for range r.scaled(30) {
@@ -243,6 +257,7 @@ func (r *rig) raceTransition(other func(core.TakenJob) error) {
 	}
 }
 
+// A worker settles the job of a step whose run has moved on.
 func raceTransitSettle(r *rig) {
 	r.raceTransition(func(j core.TakenJob) error {
 		o := r.ended(j.Job, core.Retryable)
@@ -252,6 +267,7 @@ func raceTransitSettle(r *rig) {
 	})
 }
 
+// A worker that stops releases the job of such a step.
 func raceTransitRelease(r *rig) {
 	r.raceTransition(func(j core.TakenJob) error { return r.store.Release(context.Background(), r.now, j.Job) })
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Rehearse, with which readiness probes do real work with rows of their own. A failure
+// means that probes leave rows behind, or that callers see events that no sender sent.
+
 const (
 	saysRehearse       = "Rehearse does work of the given kind with rows of its own, and deletes these rows in the same commit"
 	saysRehearseUnseen = "No other caller sees the rows"
@@ -16,6 +19,7 @@ const (
 // works are all kinds of work.
 var works = []core.Work{core.Intake, core.Deliveries, core.Transitions, core.Turns}
 
+// rehearse rehearses one kind of work.
 func (r *rig) rehearse(w core.Work) {
 	r.Helper()
 	if err := r.store.Rehearse(context.Background(), w); err != nil {
@@ -50,6 +54,7 @@ func (r *rig) wantEmptyStore() {
 	}
 }
 
+// Listings are read all the time while each kind of work is rehearsed several times.
 func rehearseUnseen(r *rig) {
 	var callers sync.WaitGroup
 	for _, w := range works {
@@ -71,6 +76,7 @@ func rehearseUnseen(r *rig) {
 	}
 }
 
+// A probe with a deadline that has passed must not report a healthy store.
 func rehearseEnds(r *rig) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

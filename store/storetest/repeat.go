@@ -7,7 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// repetition makes every call twice, as a caller does that got no answer to the first.
+// repetition makes every call twice, as a caller does that got no answer to the first. Networks
+// lose answers, so every write may arrive twice. If the second one changed anything, a lost answer
+// would cost an attempt, a message or a run.
 var repetition = role{name: "Repetition", checks: []check{
 	{"Accept twice is Accept once", "", repeatAccept},
 	{"Take twice returns each job once", "", repeatTake},
@@ -24,7 +26,7 @@ var repetition = role{name: "Repetition", checks: []check{
 	{"A call with a canceled context is atomic", "", goneCaller},
 }}
 
-// A state is everything that a store shows.
+// A state is everything that a store shows. Two equal states look the same to every user.
 type state struct {
 	Events   []core.Event
 	Jobs     []core.Job
@@ -33,6 +35,7 @@ type state struct {
 	Depth    int
 }
 
+// state reads everything, at most MaxPage events, jobs and runs.
 func (r *rig) state() state {
 	r.Helper()
 	s := state{
@@ -50,7 +53,8 @@ func (r *rig) state() state {
 	return s
 }
 
-// wantIdempotent calls do two times. The second call must change nothing.
+// wantIdempotent calls do two times. The second call must change nothing. The name of the call
+// appears in the failure.
 func (r *rig) wantIdempotent(call string, do func()) {
 	r.Helper()
 	do()
@@ -59,6 +63,8 @@ func (r *rig) wantIdempotent(call string, do func()) {
 	r.equal("state after "+call+" twice", r.state(), want)
 }
 
+// Each kind of arrival is repeated: with a delivery id, with a key, without either, and
+// duplicates.
 func repeatAccept(r *rig) {
 	plain, delivered, keyed := r.arrival(r.lane), r.delivered("d"), r.keyed("k")
 	again, keyedAgain := r.delivered("d"), r.keyed("k")
@@ -70,12 +76,15 @@ func repeatAccept(r *rig) {
 	}
 }
 
+// A second Take must not return jobs that the first one leased, although its caller got no answer.
+// Their leases end by themselves.
 func repeatTake(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	r.wantIdempotent("Take", func() { r.takeQuotas(r.quota(3)) })
 	r.wantIdempotent("Take of nothing", func() { r.takeQuotas(r.quota(3)) })
 }
 
+// One outcome and then all outcomes of a call are repeated, with each status.
 func repeatSettle(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	var all []core.Outcome
@@ -86,6 +95,7 @@ func repeatSettle(r *rig) {
 	r.wantIdempotent("Settle of all", func() { r.settle(all...) })
 }
 
+// A release with a later due time must not move a job that was released before.
 func repeatRelease(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	var jobs []core.Job
@@ -97,6 +107,8 @@ func repeatRelease(r *rig) {
 	r.equal("due time of the one released first", r.job(jobs[0].ID).DueAt, r.now.Add(time.Second))
 }
 
+// A job was released, taken again and released once more by the first holder. The second holder
+// keeps it.
 func repeatReleaseLate(r *rig) {
 	j := r.taken().Job
 	r.release(r.now, j)
@@ -115,24 +127,28 @@ func repeatRecover(r *rig) {
 	r.take(3)
 }
 
+// One ack and then all acks are repeated.
 func repeatAck(r *rig) {
 	_, refs := r.putAndTake(3)
 	r.wantIdempotent("Ack of one", func() { r.ack(r.lane, refs[0]) })
 	r.wantIdempotent("Ack of all", func() { r.ack(r.lane, refs...) })
 }
 
+// Extends are repeated to the same ends.
 func repeatExtend(r *rig) {
 	_, refs := r.putAndTake(3)
 	r.wantIdempotent("Extend of one", func() { r.extend(r.now.Add(2*leaseTime), r.lane, refs[0]) })
 	r.wantIdempotent("Extend of all", func() { r.extend(r.now.Add(time.Second), r.lane, refs...) })
 }
 
+// A second drain deletes nothing, not even completed jobs.
 func repeatDrain(r *rig) {
 	r.putEachStatus()
 	r.settled(core.Completed)
 	r.wantIdempotent("Drain", func() { r.drainOf(r.lane, newestID, 100) })
 }
 
+// A second Retry must not count attempts as earlier ones again.
 func repeatRetry(r *rig) {
 	j := r.settled(core.Dead)
 	r.settled(core.Dead)
@@ -141,6 +157,7 @@ func repeatRetry(r *rig) {
 	r.equal("Retry of all, the third time", r.retry("", ""), 0)
 }
 
+// The job that was revived runs, then waits for its retry. Neither is touched by a Retry of all.
 func repeatRetryLate(r *rig) {
 	j := r.settled(core.Dead)
 	r.retry(j.ID, "")
@@ -153,6 +170,7 @@ func repeatRetryLate(r *rig) {
 	r.wantJob(want)
 }
 
+// A migration of a store with rows changes no row.
 func repeatMigrate(r *rig) {
 	r.settled(core.Dead)
 	r.wantIdempotent("Migrate", func() {
@@ -163,7 +181,8 @@ func repeatMigrate(r *rig) {
 }
 
 // goneCaller makes calls with a canceled context. A store may choose whether such a call takes
-// effect, but it must take effect as a whole or not at all.
+// effect, but it must take effect as a whole or not at all. The repetition by another caller then
+// finds either nothing or all of it.
 func goneCaller(r *rig) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()

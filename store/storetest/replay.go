@@ -9,6 +9,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Replay and Turn. Operators replay stored events to new or repaired consumers, in
+// batches that may be repeated. Turns let one of several processes do a duty such as a purge. A
+// failure means that consumers get an event twice or not at all, or that a duty is done by all
+// processes or by none.
+
 const (
 	saysReplay      = "Replay stores new jobs and runs for events that are stored already, and returns the number of jobs, including the jobs of runs"
 	saysReplayNow   = "Of each arrival's event it reads only the id, and the arrival's jobs and runs are due now"
@@ -20,6 +25,7 @@ const (
 )
 
 // operations holds the checks of the Upkeep methods for operators and for periodic duties.
+// scenarioreplay.go has the checks at particular moments.
 var operations = role{name: "Operations", checks: []check{
 	{saysReplay, "", replayJobs},
 	{saysReplay, "runs", replayRuns},
@@ -36,6 +42,7 @@ var operations = role{name: "Operations", checks: []check{
 	{saysTurnBack, "", turnBack},
 }}
 
+// replay replays arrivals at the rig's time, and returns the number of their jobs.
 func (r *rig) replay(arrivals ...core.Arrival) int {
 	r.Helper()
 	n, err := r.store.Replay(context.Background(), r.now, arrivals...)
@@ -45,6 +52,7 @@ func (r *rig) replay(arrivals ...core.Arrival) int {
 	return n
 }
 
+// turn asks for the turn of a duty at the rig's time.
 func (r *rig) turn(name string, hold time.Duration) bool {
 	r.Helper()
 	granted, err := r.store.Turn(context.Background(), r.now, name, hold)
@@ -72,6 +80,8 @@ func (r *rig) replayed(a core.Arrival) (jobs []core.Job) {
 	return jobs
 }
 
+// Two events get new jobs that are due now. The events and the jobs that they had stay as they
+// were.
 func replayJobs(r *rig) {
 	done, bare := r.settled(core.Completed), r.arrival()
 	r.accepted(bare)
@@ -90,6 +100,8 @@ func replayJobs(r *rig) {
 	r.equal("Replay without jobs", r.replay(r.replayOf(bare.Event.ID, nil)), 0)
 }
 
+// Runs are started again from a stored event, also of a workflow that the store has never seen. An
+// earlier run of the event stays.
 func replayRuns(r *rig) {
 	run, _ := r.failedRun()
 	before := r.runView(run.ID)
@@ -106,6 +118,7 @@ func replayRuns(r *rig) {
 	r.equal("runs of the event", len(r.runs(core.RunFilter{EventID: run.EventID}).Items), 3)
 }
 
+// Each replay makes a new job, since an operator may replay an event as often as needed.
 func replayAgain(r *rig) {
 	j := r.put()
 	for i := range 3 {
@@ -157,6 +170,8 @@ func raceReplay(r *rig) {
 	}
 }
 
+// The arrival carries wrong values for everything but the event's id. None of them may be stored,
+// and the deadline of a run counts from now.
 func replayNow(r *rig) {
 	j := r.put()
 	want := r.storedEvent(j.EventID)
@@ -172,6 +187,8 @@ func replayNow(r *rig) {
 	r.equal("Due", r.due("queue/b"), map[core.Lane]time.Time{"queue/b": r.now})
 }
 
+// A key would make the replayed job a duplicate of the first one. It is left out, and the key
+// still belongs to the first job.
 func replayKeys(r *rig) {
 	first := r.keyed("k")
 	r.accepted(first)
@@ -182,6 +199,8 @@ func replayKeys(r *rig) {
 	r.equal("Accept of the key", r.accept(r.keyed("k")), core.Receipt{EventID: first.Event.ID, Duplicate: true})
 }
 
+// An event that was purged gets no jobs, which could never be delivered. A stored event beside it
+// does.
 func replayNone(r *rig) {
 	j := r.put()
 	lost, known := r.replayOf(r.ids.Next(), []core.Lane{r.lane}, defaultWorkflow), r.replayOf(j.EventID, []core.Lane{r.lane})
@@ -193,6 +212,8 @@ func replayNone(r *rig) {
 	r.wantNoRun(lost.Runs[0].ID, lost.Runs[0].StepID)
 }
 
+// An operator's client that got no answer repeats the call, also after jobs were completed and the
+// run moved on. The answer is the first one.
 func replayTwice(r *rig) {
 	one, two := r.put(), r.put()
 	r.take(2)
@@ -206,6 +227,7 @@ func replayTwice(r *rig) {
 	r.equal("state after Replay once more", r.state(), want)
 }
 
+// 16 callers send the same replay. The run must have one first step.
 func replayTogether(r *rig) {
 	j := r.put()
 	for range r.scaled(8) {
@@ -222,6 +244,8 @@ func replayTogether(r *rig) {
 	r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), 1+2*r.scaled(8))
 }
 
+// The turn is free again exactly after its hold, and a caller with another hold has no earlier
+// claim.
 func turns(r *rig) {
 	for range 3 {
 		r.equal("Turn", r.turn("purge", leaseTime), true)
@@ -237,6 +261,7 @@ func turns(r *rig) {
 	r.equal("Turn with a shorter hold", r.turn("purge", leaseTime), false)
 }
 
+// Duties do not wait for each other. Names are compared byte by byte.
 func turnNames(r *rig) {
 	for _, name := range []string{"a", "b", "A"} {
 		r.equal("Turn to "+name, r.turn(name, leaseTime), true)
@@ -247,6 +272,7 @@ func turnNames(r *rig) {
 	r.equal("Turn to b", r.turn("b", leaseTime), true)
 }
 
+// 16 callers ask at once, round after round. In each round exactly one gets the turn.
 func raceTurns(r *rig) {
 	for round := range r.scaled(20) {
 		var granted atomic.Int32
@@ -262,6 +288,8 @@ func raceTurns(r *rig) {
 	}
 }
 
+// If a clock was far ahead and was set back, its turn must not stop the duty until that time. A
+// clock that is only a little behind must not take the turn twice.
 func turnBack(r *rig) {
 	r.turn("purge", leaseTime)
 	began := r.now

@@ -6,6 +6,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of the attempts of retried jobs. A retried job has as many attempts as a new one,
+// numbered on from those before. If the count were wrong, a job would die at once after an
+// operator retried it, or never.
+
 // failUntilDead takes the only due job and ends it as dead, after the given number of failed attempts.
 func (r *rig) failUntilDead(failures int) core.TakenJob {
 	for range failures {
@@ -17,6 +21,7 @@ func (r *rig) failUntilDead(failures int) core.TakenJob {
 	return j
 }
 
+// The job uses up all attempts in each of three lives. Each Retry adds the same number.
 func retryCounts(r *rig) {
 	id := r.put().ID
 	for round := range 3 {
@@ -55,6 +60,7 @@ func retryRelease(r *rig) {
 	r.equal("status of a job released after a failure", r.job(id).Status, core.Retryable)
 }
 
+// Unlimited must stay unlimited: adding to it would overflow.
 func retryUnlimited(r *rig) {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = core.Unlimited
@@ -68,6 +74,8 @@ func retryUnlimited(r *rig) {
 	}
 }
 
+// An operator does not want to wait for a backoff of hours. The retried job is due now and keeps
+// its remaining attempts. A Retry of the lane leaves waiting jobs alone.
 func retryWaiting(r *rig) {
 	want, other := r.settled(core.Retryable), r.settled(core.Retryable)
 	r.now = r.now.Add(time.Second)
@@ -83,6 +91,7 @@ func retryWaiting(r *rig) {
 	r.equal("attempts and last one", []int{taken[0].Attempt, taken[0].MaxAttempts}, []int{2, maxAttempts})
 }
 
+// A released job that waits, as at a stopped worker, is due now as well.
 func retryGivenBack(r *rig) {
 	j := r.taken().Job
 	r.release(r.now.Add(time.Hour), j)

@@ -24,7 +24,9 @@ type tb interface {
 }
 
 // A rig is a store under test with its fixtures. Its methods fail the test on an error, so that a
-// check reads as a list of calls and results.
+// check reads as a list of calls and results. Names of methods tell what happens on a difference:
+// a method that begins with "want" fails the test and continues, and one that returns stored
+// things, such as take or putAndTake, ends the test if the store did not do it.
 type rig struct {
 	tb
 	store core.Store
@@ -56,6 +58,7 @@ const leaseTime = time.Minute
 // maxAttempts is MaxAttempts of the jobs that fixtures make.
 const maxAttempts = 3
 
+// The time of the rig is cut to milliseconds, the resolution at which stores keep times.
 func newRig(t tb, s core.Store, o Options) *rig {
 	now := core.SystemClock().UTC().Truncate(time.Millisecond).Add(24 * time.Hour)
 	return &rig{
@@ -64,13 +67,15 @@ func newRig(t tb, s core.Store, o Options) *rig {
 	}
 }
 
-// with returns the same rig for a sub-test.
+// with returns the same rig for a sub-test. The sub-test shares the store and the stock, and has
+// failures of its own.
 func (r rig) with(t tb) *rig {
 	r.tb = t
 	return &r
 }
 
-// scaled returns n, or a quarter of it for a slow store.
+// scaled returns n, or a quarter of it for a slow store. It never returns less than 2, so that a
+// race has two sides and a list has an order.
 func (r *rig) scaled(n int) int {
 	if r.slow {
 		return max(2, n/4)
@@ -78,7 +83,8 @@ func (r *rig) scaled(n int) int {
 	return n
 }
 
-// event returns a new event.
+// event returns a new event. It has all fields except a delivery id, which would make a second
+// event of the test a duplicate.
 func (r *rig) event() core.Event {
 	return core.Event{
 		ID: r.ids.Next(), Source: "shop", Type: "order.created",
@@ -88,7 +94,8 @@ func (r *rig) event() core.Event {
 	}
 }
 
-// arrival returns a new event with a job in each lane.
+// arrival returns a new event with a job in each lane. The jobs have no keys, and the budget of
+// maxAttempts.
 func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, l := range lanes {
@@ -111,6 +118,7 @@ func (r *rig) delivered(id string) core.Arrival {
 	return a
 }
 
+// accept stores an arrival and returns the receipt. It ends the test on an error.
 func (r *rig) accept(a core.Arrival) core.Receipt {
 	r.Helper()
 	got, err := r.store.Accept(context.Background(), a)
@@ -142,7 +150,8 @@ func (r *rig) put() core.Job {
 	return r.accepted(r.arrival(r.lane))[0]
 }
 
-// takeQuotas takes jobs at the rig's time.
+// takeQuotas takes jobs at the rig's time. It returns the taken jobs, and ends the test on an
+// error. It accepts any number of jobs.
 func (r *rig) takeQuotas(quotas ...core.Quota) []core.TakenJob {
 	r.Helper()
 	got, err := r.store.Take(context.Background(), r.now, quotas)
@@ -152,7 +161,7 @@ func (r *rig) takeQuotas(quotas ...core.Quota) []core.TakenJob {
 	return got
 }
 
-// outlooks returns the outlooks of lanes.
+// outlooks returns the outlooks of lanes. It ends the test on an error.
 func (r *rig) outlooks(lanes ...core.Lane) map[core.Lane]core.Outlook {
 	r.Helper()
 	got, err := r.store.Due(context.Background(), lanes)
@@ -162,7 +171,8 @@ func (r *rig) outlooks(lanes ...core.Lane) map[core.Lane]core.Outlook {
 	return got
 }
 
-// due returns when lanes are next due. Lanes without unfinished jobs are absent.
+// due returns when lanes are next due. Lanes without unfinished jobs are absent. It is the part of
+// the outlooks that checks of due times need.
 func (r *rig) due(lanes ...core.Lane) map[core.Lane]time.Time {
 	r.Helper()
 	due := map[core.Lane]time.Time{}
@@ -187,7 +197,7 @@ func (r *rig) strays(known ...core.Lane) map[core.Lane]time.Time {
 // quota is a quota for n jobs of the rig's lane.
 func (r *rig) quota(n int) core.Quota { return core.Quota{Lane: r.lane, N: n, Hold: leaseTime} }
 
-// take takes exactly n jobs of the rig's lane.
+// take takes exactly n jobs of the rig's lane. It ends the test if Take returns fewer.
 func (r *rig) take(n int) []core.TakenJob {
 	r.Helper()
 	got := r.takeQuotas(r.quota(n))
@@ -205,7 +215,7 @@ func (r *rig) nothingDue() {
 	}
 }
 
-// takeOnly takes exactly this job.
+// takeOnly takes exactly this job. It ends the test if Take returns another job or several.
 func (r *rig) takeOnly(want core.ID, quotas ...core.Quota) core.TakenJob {
 	r.Helper()
 	got := r.takeQuotas(quotas...)
@@ -236,7 +246,7 @@ func (r *rig) ended(j core.Job, s core.Status) core.Outcome {
 	return o
 }
 
-// settle settles outcomes, none of which may be lost.
+// settle settles outcomes, none of which may be lost. A lost outcome fails the test.
 func (r *rig) settle(outcomes ...core.Outcome) {
 	r.Helper()
 	if lost := r.lost(outcomes...); len(lost) > 0 {
@@ -244,11 +254,13 @@ func (r *rig) settle(outcomes ...core.Outcome) {
 	}
 }
 
+// lost settles outcomes and returns the ids of those that the store reports as lost.
 func (r *rig) lost(outcomes ...core.Outcome) []core.ID {
 	r.Helper()
 	return r.settlement(outcomes...).Lost
 }
 
+// settlement settles outcomes and returns the whole answer. It ends the test on an error.
 func (r *rig) settlement(outcomes ...core.Outcome) core.Settlement {
 	r.Helper()
 	got, err := r.store.Settle(context.Background(), outcomes...)
@@ -258,7 +270,7 @@ func (r *rig) settlement(outcomes ...core.Outcome) core.Settlement {
 	return got
 }
 
-// settled stores a new job, takes it and settles it with a status.
+// settled stores a new job, takes it and settles it with a status. It returns the job as stored.
 func (r *rig) settled(s core.Status) core.Job {
 	r.Helper()
 	j := r.taken().Job
@@ -266,6 +278,7 @@ func (r *rig) settled(s core.Status) core.Job {
 	return r.job(j.ID)
 }
 
+// release releases taken jobs, due at the given time.
 func (r *rig) release(due time.Time, jobs ...core.Job) {
 	r.Helper()
 	if err := r.store.Release(context.Background(), due, jobs...); err != nil {
@@ -273,6 +286,8 @@ func (r *rig) release(due time.Time, jobs ...core.Job) {
 	}
 }
 
+// recover makes the running jobs of lanes due now, as a process does that starts on its own file.
+// It returns their number.
 func (r *rig) recover(lanes ...core.Lane) int {
 	r.Helper()
 	n, err := r.store.Recover(context.Background(), r.now, lanes)
@@ -282,6 +297,8 @@ func (r *rig) recover(lanes ...core.Lane) int {
 	return n
 }
 
+// retry revives the dead job with an id, or all dead jobs of a lane, or all. It returns their
+// number.
 func (r *rig) retry(id core.ID, lane core.Lane) int {
 	r.Helper()
 	n, err := r.store.Retry(context.Background(), r.now, id, lane)
@@ -291,6 +308,8 @@ func (r *rig) retry(id core.ID, lane core.Lane) int {
 	return n
 }
 
+// purge deletes rows that finished before the rig's time, at most limit of each kind. It returns
+// the number of deleted rows, and ignores whether there are more.
 func (r *rig) purge(limit int) int {
 	r.Helper()
 	n, _, err := r.store.Purge(context.Background(), r.now, limit)
@@ -300,6 +319,7 @@ func (r *rig) purge(limit int) int {
 	return n
 }
 
+// storedEvent returns a stored event, and ends the test if there is none.
 func (r *rig) storedEvent(id core.ID) core.Event {
 	r.Helper()
 	e, err := r.store.Event(context.Background(), id)
@@ -309,6 +329,7 @@ func (r *rig) storedEvent(id core.ID) core.Event {
 	return e
 }
 
+// job returns a stored job as the Ledger shows it, and ends the test if there is none.
 func (r *rig) job(id core.ID) core.Job {
 	r.Helper()
 	j, err := r.store.Job(context.Background(), id)
@@ -318,6 +339,7 @@ func (r *rig) job(id core.ID) core.Job {
 	return j
 }
 
+// attempts returns the stored attempts of a job with their responses, oldest first.
 func (r *rig) attempts(id core.ID) []core.Attempt {
 	r.Helper()
 	got, err := r.store.Attempts(context.Background(), id)
@@ -327,6 +349,7 @@ func (r *rig) attempts(id core.ID) []core.Attempt {
 	return got
 }
 
+// events returns one page of events.
 func (r *rig) events(f core.EventFilter) core.Page[core.Event] {
 	r.Helper()
 	p, err := r.store.Events(context.Background(), f)
@@ -336,6 +359,7 @@ func (r *rig) events(f core.EventFilter) core.Page[core.Event] {
 	return p
 }
 
+// jobs returns one page of jobs.
 func (r *rig) jobs(f core.JobFilter) core.Page[core.Job] {
 	r.Helper()
 	p, err := r.store.Jobs(context.Background(), f)
@@ -345,6 +369,7 @@ func (r *rig) jobs(f core.JobFilter) core.Page[core.Job] {
 	return p
 }
 
+// depth returns the number of unfinished jobs of the whole store, not of the rig's lane.
 func (r *rig) depth() int {
 	r.Helper()
 	n, err := r.store.Depth(context.Background())
@@ -354,7 +379,8 @@ func (r *rig) depth() int {
 	return n
 }
 
-// wantJob compares all fields of a stored job.
+// wantJob compares all fields of a stored job. A check that compares the whole job also notices a
+// field that the call must not change.
 func (r *rig) wantJob(want core.Job) {
 	r.Helper()
 	r.equal(fmt.Sprintf("Job(%s)", want.ID), r.job(want.ID), want)
@@ -374,7 +400,7 @@ func (r *rig) wantAbsent(a core.Arrival) {
 }
 
 // equal compares two values. Times are equal if they are the same instant, and nil is equal to
-// empty.
+// empty. The failure names what was compared, and shows the difference. The test continues.
 func (r *rig) equal(what string, got, want any) {
 	r.Helper()
 	diff := cmp.Diff(want, got, equalOptions...)
@@ -383,14 +409,18 @@ func (r *rig) equal(what string, got, want any) {
 	}
 }
 
-// equalValues reports whether [rig.equal] would succeed.
+// equalValues reports whether [rig.equal] would succeed. Checks use it where one of two values is
+// permitted.
 func equalValues(a, b any) bool { return cmp.Equal(a, b, equalOptions...) }
 
-// equalOptions are the differences that comparisons ignore, such as the names under which a store keeps
-// the texts of a step.
+// equalOptions are the differences that comparisons ignore, such as the names under which a store
+// keeps the texts of a step. nil and empty are equal because a store cannot keep the difference in
+// most columns.
 var equalOptions = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // otherwise byte by byte
 
+// shortened returns a value as text of at most 200 bytes and a mark, for messages. Payloads of
+// checks are up to some megabytes.
 func shortened(v any) string {
 	s := fmt.Sprintf("%+v", v)
 	if len(s) > 200 {
@@ -399,7 +429,9 @@ func shortened(v any) string {
 	return s
 }
 
-// concurrently runs n calls of do at the same time and reports their errors.
+// concurrently runs n calls of do at the same time and reports their errors. All goroutines wait
+// for one signal before their call, so that the calls overlap as far as the scheduler permits. The
+// first error of any caller ends the test.
 func (r *rig) concurrently(n int, do func(i int) error) {
 	r.Helper()
 	var wg sync.WaitGroup
@@ -418,6 +450,7 @@ func (r *rig) concurrently(n int, do func(i int) error) {
 	}
 }
 
+// ids returns the ids of jobs or events, in their order, for comparisons that need no more.
 func ids[T core.Job | core.TakenJob | core.Event](items []T) []core.ID {
 	var out []core.ID
 	for _, it := range items {

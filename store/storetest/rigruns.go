@@ -10,18 +10,22 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Fixtures of workflow runs. rig.go has the other fixtures.
+// Fixtures of workflow runs. rig.go has the other fixtures. The transitions made here are not
+// those of a real workflow: they have as many parts as possible, because a store must take any
+// transition that a later engine may send.
 
 // defaultWorkflow is the workflow of runs unless a check names another.
 const defaultWorkflow = "onboarding"
 
-// definition returns the definition of a workflow.
+// definition returns the definition of a workflow. The hash is that of the text, as in the engine,
+// so the same workflow has the same definition in all checks.
 func definition(workflow string) core.Definition {
 	body := "name: " + workflow + "\n"
 	return core.Definition{Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Body: body}
 }
 
 // runArrival returns a new event with a run of each workflow. The timeout of each run is an hour.
+// The first steps are named "first".
 func (r *rig) runArrival(workflows ...string) core.Arrival {
 	a := core.Arrival{Event: r.event()}
 	for _, w := range workflows {
@@ -32,7 +36,8 @@ func (r *rig) runArrival(workflows ...string) core.Arrival {
 	return a
 }
 
-// pending returns the situations of the first steps of an arrival, as they must be stored.
+// pending returns the situations of the first steps of an arrival, as they must be stored. Checks
+// compare the store's answers with it.
 func pending(a core.Arrival) (all []core.Situation) {
 	for _, n := range a.Runs {
 		s := core.Situation{
@@ -61,13 +66,16 @@ func (r *rig) runQuota(n int) core.Quota {
 	return core.Quota{Lane: core.WorkflowLane(r.workflow), N: n, Hold: leaseTime}
 }
 
-// takeNewRun stores a new run and takes its first job.
+// takeNewRun stores a new run and takes its first job. The taken job comes with its situation,
+// from which the next transition is made.
 func (r *rig) takeNewRun() core.TakenJob {
 	r.Helper()
 	return r.takeOnly(r.newRun().Step.ID, r.runQuota(1))
 }
 
-// transitionOf returns a transition of a run as it was read, with an entry of each type.
+// transitionOf returns a transition of a run as it was read, with an entry of each type. It
+// advances Seq by the number of entries, as the engine does. The mark is a new id, so two calls
+// return two different transitions for the same Seq.
 func (r *rig) transitionOf(run core.Run, types ...core.EntryType) core.Transition {
 	t := core.Transition{Mark: r.ids.Next(), Seq: run.Seq, Run: run, Apart: true}
 	for i, e := range types {
@@ -91,9 +99,10 @@ func (r *rig) step(run core.Run, path string, status core.StepStatus) core.Step 
 // than the step.
 func largeState(of string) []byte { return []byte(`{"of": "` + of + strings.Repeat(".", 2000) + `"}`) }
 
-// fullTransition returns a transition after the first step of a run with each part that a transition can
-// have. It ends that step and opens a parallel step with two branches: one waits for a callback,
-// and the other is finished.
+// fullTransition returns a transition after the first step of a run with each part that a
+// transition can have. It ends that step and opens a parallel step with two branches: one waits
+// for a callback, and the other is finished. Each part is marked with the transition's mark. So a
+// check sees which of several transitions a row came from.
 func (r *rig) fullTransition(j core.TakenJob) core.Transition {
 	run := j.Situation.Run
 	t := r.transitionOf(run, core.EntryStarted, core.EntrySucceeded, core.EntryFanned, core.EntryArmed)
@@ -114,7 +123,8 @@ func (r *rig) fullTransition(j core.TakenJob) core.Transition {
 	return t
 }
 
-// firstStepAfter returns the first step of a run as a leap leaves it.
+// firstStepAfter returns the first step of a run as a leap leaves it. A check compares it with the
+// stored step.
 func (r *rig) firstStepAfter(j core.TakenJob, t core.Transition) core.Step {
 	s := ended(j.Situation.Step, r, core.StepSucceeded)
 	s.Output = []byte(`"` + string(t.Mark) + `"`)
@@ -126,7 +136,8 @@ func (r *rig) called(j core.TakenJob, said string) core.Attempt {
 	return core.Attempt{Number: j.Situation.Step.Attempt + 1, StatusCode: 200, Response: said, StartedAt: r.now}
 }
 
-// ended returns a step as it is after it ended with a status.
+// ended returns a step as it is after it ended with a status. A success has an output, and any
+// other status has an error.
 func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
 	s.Status, s.Attempt, s.FinishedAt = status, s.Attempt+1, r.now
 	if status == core.StepSucceeded {
@@ -137,7 +148,8 @@ func ended(s core.Step, r *rig, status core.StepStatus) core.Step {
 	return s
 }
 
-// changeOf returns the change that turns a stored step into s.
+// changeOf returns the change that turns a stored step into s. The output is not sent if it equals
+// the state: the store copies it then.
 func changeOf(s core.Step) core.StepChange {
 	passes := s.Output != nil && bytes.Equal(s.Output, s.State)
 	return core.StepChange{ID: s.ID, Status: s.Status, Attempt: s.Attempt, Output: s.Output, Passes: passes, Error: s.Error, Carry: s.Carry,
@@ -150,7 +162,8 @@ func tokenOf(step core.ID) string { return "token of " + string(step) }
 // receiptOf returns the receipt that fixtures make for a step.
 func receiptOf(step core.ID) string { return "receipt of " + string(step) }
 
-// finished returns a transition that ends a run.
+// finished returns a transition that ends a run. A completed run has an output. A failed run has
+// an error.
 func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
 	t := r.transitionOf(run, core.EntryCompleted)
 	t.Run.Status, t.Run.FinishedAt, t.Run.Output = status, r.now, []byte(`{"done": true}`)
@@ -160,6 +173,7 @@ func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
 	return t
 }
 
+// transit makes transitions and returns which of them are made. It ends the test on an error.
 func (r *rig) transit(ts ...core.Transition) []bool {
 	r.Helper()
 	made, err := r.store.Transit(context.Background(), ts...)
@@ -169,7 +183,8 @@ func (r *rig) transit(ts ...core.Transition) []bool {
 	return made
 }
 
-// mustTransit makes transitions, all of which must be made.
+// mustTransit makes transitions, all of which must be made. The test continues after a transition
+// that is not made.
 func (r *rig) mustTransit(ts ...core.Transition) {
 	r.Helper()
 	for i, made := range r.transit(ts...) {
@@ -179,7 +194,8 @@ func (r *rig) mustTransit(ts ...core.Transition) {
 	}
 }
 
-// wantNotMade checks that a transition is not made and changes nothing.
+// wantNotMade checks that a transition is not made and changes nothing. It compares everything
+// that the store shows, because a lost transition must leave no single row.
 func (r *rig) wantNotMade(t core.Transition) {
 	r.Helper()
 	want := r.state()
@@ -190,6 +206,7 @@ func (r *rig) wantNotMade(t core.Transition) {
 	}
 }
 
+// situations returns the situations of steps. Steps that do not exist are absent.
 func (r *rig) situations(steps ...core.ID) map[core.ID]core.Situation {
 	r.Helper()
 	got, err := r.store.Situations(context.Background(), steps)
@@ -209,6 +226,7 @@ func (r *rig) situation(step core.ID) core.Situation {
 	return s
 }
 
+// survey returns the wanted steps of an epoch.
 func (r *rig) survey(run core.ID, epoch int, w core.Wanted) []core.Step {
 	r.Helper()
 	got, err := r.store.Survey(context.Background(), run, epoch, w)
@@ -218,12 +236,14 @@ func (r *rig) survey(run core.ID, epoch int, w core.Wanted) []core.Step {
 	return got
 }
 
+// awaited returns the step for which a token is valid at the rig's time, or "".
 func (r *rig) awaited(hash string) core.ID {
 	r.Helper()
 	return r.recorded(hash, "no receipt").StepID
 }
 
-// recorded looks up a token and a receipt.
+// recorded looks up a token and a receipt. It returns the step of the token and the run of the
+// receipt, each empty if there is none.
 func (r *rig) recorded(hash, receipt string) core.Awaiting {
 	r.Helper()
 	found, err := r.store.Awaited(context.Background(), r.now, hash, receipt)
@@ -233,6 +253,7 @@ func (r *rig) recorded(hash, receipt string) core.Awaiting {
 	return found
 }
 
+// run returns a stored run with its output, and ends the test if there is none.
 func (r *rig) run(id core.ID) core.Run {
 	r.Helper()
 	run, err := r.store.Run(context.Background(), id)
@@ -242,6 +263,7 @@ func (r *rig) run(id core.ID) core.Run {
 	return run
 }
 
+// runs returns one page of runs.
 func (r *rig) runs(f core.RunFilter) core.Page[core.Run] {
 	r.Helper()
 	p, err := r.store.Runs(context.Background(), f)
@@ -251,6 +273,7 @@ func (r *rig) runs(f core.RunFilter) core.Page[core.Run] {
 	return p
 }
 
+// history returns at most limit entries of a run after a Seq.
 func (r *rig) history(run core.ID, after, limit int) []core.Entry {
 	r.Helper()
 	got, err := r.store.History(context.Background(), run, after, limit)
@@ -270,6 +293,8 @@ type runView struct {
 	Recorded []core.ID // steps with a stored receipt
 }
 
+// runView reads a run with all its rows, of all epochs. Two views are equal if a user sees the
+// same run, except for its jobs.
 func (r *rig) runView(run core.ID) runView {
 	r.Helper()
 	t := runView{Run: r.run(run), History: r.history(run, 0, core.MaxPage), Awaited: map[core.ID]string{}}
@@ -291,7 +316,8 @@ func (r *rig) runView(run core.ID) runView {
 	return t
 }
 
-// wantNoRun checks that no row of a run with this step is stored.
+// wantNoRun checks that no row of a run with this step is stored. A row of a deleted run that
+// stays behind would never be found again, and a table would grow for ever.
 func (r *rig) wantNoRun(run, step core.ID) {
 	r.Helper()
 	if _, err := r.store.Run(context.Background(), run); !core.IsKind(err, core.NotFound) {

@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of what workers read of workflow runs: definitions, situations, steps, tokens and
+// receipts. A worker decides by them alone what a step does next. transit.go has the checks of
+// transitions, and raceruns.go the races.
+
 const (
 	saysDefinition   = "Definition returns the definition that was stored with the first run that follows it"
 	saysSituations   = "Situations returns the situations of steps, each read at one moment together with the situations of the same run"
@@ -19,6 +23,7 @@ const (
 	saysInvalidToken = "For a token that has expired or expires now, for a disarmed token and for an unknown token alike, the step is \"\""
 )
 
+// The sentences about transitions are in transit.go.
 var runs = role{name: "Runs", checks: []check{
 	{saysDefinition, "", showDefinition},
 	{saysDefinition, "of none", showNoDefinition},
@@ -82,6 +87,7 @@ var runs = role{name: "Runs", checks: []check{
 	{saysRecorded, "until its run is purged", recordedUntilPurged},
 }}
 
+// Each run's definition is read by its hash, also after other runs were started.
 func showDefinition(r *rig) {
 	a := r.runArrival(defaultWorkflow, "billing")
 	r.accept(a)
@@ -93,6 +99,7 @@ func showDefinition(r *rig) {
 	r.wantDefinition(definition(defaultWorkflow))
 }
 
+// wantDefinition fails unless the definition is stored with exactly this text.
 func (r *rig) wantDefinition(want core.Definition) {
 	r.Helper()
 	got, err := r.store.Definition(context.Background(), want.Hash)
@@ -100,6 +107,7 @@ func (r *rig) wantDefinition(want core.Definition) {
 	r.equal("Definition", got, want)
 }
 
+// A worker must not take a missing definition for an empty workflow.
 func showNoDefinition(r *rig) {
 	r.newRun()
 	if _, err := r.store.Definition(context.Background(), definition("another").Hash); !core.IsKind(err, core.NotFound) {
@@ -107,6 +115,7 @@ func showNoDefinition(r *rig) {
 	}
 }
 
+// The situation of a first step, alone and beside another run.
 func situationsFirst(r *rig) {
 	want := r.newRun()
 	r.equal("Situation", r.situation(want.Step.ID), want)
@@ -114,6 +123,7 @@ func situationsFirst(r *rig) {
 	r.equal("Situation, with another run", r.situation(want.Step.ID), want)
 }
 
+// After a transition, the first step and a new one have the new state of the run.
 func situationsLater(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -124,6 +134,8 @@ func situationsLater(r *rig) {
 	r.equal("Situation of a new step", r.situation(fan.ID), core.Situation{Run: t.Run, Step: fan})
 }
 
+// Six steps are nested, the deepest nesting that there is. The enclosing steps come without state
+// and output, which may be large, and with all other fields.
 func situationsAbove(r *rig) {
 	run := r.newRun().Run
 	t := r.transitionOf(run, core.EntryFanned)
@@ -147,6 +159,7 @@ func situationsAbove(r *rig) {
 	r.equal("Situation: Above", got.Above, above)
 }
 
+// Situations of three runs are read at once, each asked for twice.
 func situationsSeveral(r *rig) {
 	a := r.runArrival(defaultWorkflow, defaultWorkflow, "billing")
 	r.accept(a)
@@ -159,6 +172,8 @@ func situationsSeveral(r *rig) {
 	r.equal("Situations", r.situations(ids...), want)
 }
 
+// Unknown steps, jobs without steps and runs' ids are absent, and a stored step beside them is
+// not.
 func situationsNone(r *rig) {
 	s, bare := r.newRun(), r.put()
 	want := map[core.ID]core.Situation{s.Step.ID: s}
@@ -166,6 +181,7 @@ func situationsNone(r *rig) {
 	r.equal("Situations of none", r.situations(), map[core.ID]core.Situation{})
 }
 
+// Each field of Wanted selects its steps, alone and combined.
 func surveyEach(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -190,6 +206,8 @@ func surveyEach(r *rig) {
 	}
 }
 
+// The steps were stored in reverse order, and are asked for in several ways at once. Each appears
+// once.
 func surveyOrder(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -205,6 +223,7 @@ func surveyOrder(r *rig) {
 	r.equal("Survey", got, []core.ID{fan, call, over})
 }
 
+// Steps of an earlier epoch have the same paths. A worker that got one would repeat old work.
 func surveyEpoch(r *rig) {
 	run, other := r.newRun().Run, r.newRun()
 	t := r.transitionOf(run, core.EntryRedriven)
@@ -222,6 +241,7 @@ func surveyEpoch(r *rig) {
 	r.equal("Survey of the first epoch", len(r.survey(run.ID, 1, core.Wanted{All: true})), 1)
 }
 
+// Names that differ in case, empty ones, and ids of other rows select nothing.
 func surveyNone(r *rig) {
 	s := r.newRun()
 	none := core.Wanted{Failed: true, IDs: []core.ID{r.ids.Next(), s.Run.ID}, Paths: []string{"second", "First", ""}, Leaves: []core.ID{s.Step.ID}}
@@ -231,6 +251,7 @@ func surveyNone(r *rig) {
 	r.equal("Survey of no run", r.survey(r.ids.Next(), 1, core.Wanted{All: true}), []core.Step{})
 }
 
+// A token is valid until its expiry, exclusively.
 func awaitedStep(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -239,6 +260,7 @@ func awaitedStep(r *rig) {
 	r.equal("Awaited at last", r.awaited(t.Tokens[0].Hash), t.New[1].ID)
 }
 
+// A step that is armed again has two valid tokens, since a sender may still use the first one.
 func awaitedSeveral(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -249,6 +271,7 @@ func awaitedSeveral(r *rig) {
 	r.equal("Awaited by the second token", r.awaited("another"), t.New[1].ID)
 }
 
+// From its expiry on, a token means nothing.
 func awaitedExpired(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -273,6 +296,7 @@ func awaitedDisarmed(r *rig) {
 	r.equal("Awaited by the token of another step", r.awaited("other's"), fan)
 }
 
+// Texts that resemble a token, or its hash in another case, mean nothing.
 func awaitedNever(r *rig) {
 	r.mustTransit(r.fullTransition(r.takeNewRun()))
 	for _, hash := range []string{"", "token of", "TOKEN"} {
@@ -280,8 +304,9 @@ func awaitedNever(r *rig) {
 	}
 }
 
-// recordedCallback checks that receipts stay when tokens are removed and when the run goes on,
-// and that another run's receipts do not mix with them.
+// recordedCallback checks that receipts stay when tokens are removed and when the run goes on, and
+// that another run's receipts do not mix with them. A sender that repeats a callback must be
+// answered with success as long as its run exists.
 func recordedCallback(r *rig) {
 	t, other := r.fullTransition(r.takeNewRun()), r.fullTransition(r.takeNewRun())
 	r.mustTransit(t, other)
@@ -312,6 +337,7 @@ func (r *rig) recording(t core.Transition, receipts ...string) core.Transition {
 	return next
 }
 
+// The callback of a transition that is not made was not processed, and must be processable again.
 func recordedBehind(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)
@@ -322,6 +348,7 @@ func recordedBehind(r *rig) {
 	r.equal("receipt of the transition that is made", r.recorded("", "the first"), core.Awaiting{RunID: t.Run.ID})
 }
 
+// Receipts go with their run. Otherwise the table would grow for ever.
 func recordedUntilPurged(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)

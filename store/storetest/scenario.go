@@ -9,6 +9,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// The scenario of the fault tests: each call of a store, in each case that sends other statements.
+// It is a fixed list of steps, so that each play of it sends the same statements, and the n-th
+// statement of a step is the same in each play. Its parts leave jobs behind for the parts after
+// them.
+
 // scenario makes each call of a store in every case that sends other statements. A take returns
 // all due jobs of its lane, and no other job of that lane is leased. So a caller whose take lost
 // its answer may recover the lane.
@@ -23,9 +28,12 @@ func scenario(p *play) {
 	scenarioQueues(p)
 	scenarioRuns(p)
 	scenarioReplays(p)
+	// In a play with faults, the last steps are compared as well.
 	p.wantScene("at the end", p.steps)
 }
 
+// scenarioArrivals accepts events that are new, repeated, duplicates by delivery id and by keys,
+// and stored in part.
 func scenarioArrivals(p *play) {
 	p.accept("plain", "", "a:")
 	p.accept("first", "d1", "a:", "b:")
@@ -41,6 +49,7 @@ func scenarioArrivals(p *play) {
 	p.acceptPart("rest", "", 1, "a:k1", "b:k3")
 }
 
+// scenarioOutcomes settles jobs with each status, several at once, and repeats some outcomes.
 func scenarioOutcomes(p *play) {
 	p.take("a", "plain/0", "first/0", "keys/0")
 	p.settle(core.Completed, "plain/0")
@@ -54,6 +63,7 @@ func scenarioOutcomes(p *play) {
 	p.repeat("repeats a dead one's key", "keys", "", "a:k1")
 }
 
+// scenarioReleases releases jobs that are taken, released and settled.
 func scenarioReleases(p *play) {
 	p.advance(leaseTime)
 	p.take("a", "first/0")
@@ -68,6 +78,8 @@ func scenarioReleases(p *play) {
 	p.settle(core.Completed, "later/2")
 }
 
+// scenarioLeases lets a lease end, settles under it when the job is taken again, and recovers the
+// lane.
 func scenarioLeases(p *play) {
 	p.take("b", "part/1")
 	p.advance(2 * leaseTime)
@@ -84,6 +96,7 @@ func scenarioLeases(p *play) {
 	p.settle(core.Dead, "later/0", "later/1")
 }
 
+// scenarioRetries retries one job, a job that is not dead, and a lane.
 func scenarioRetries(p *play) {
 	p.retry("part/1", "")
 	p.retry("part/1", "")
@@ -95,6 +108,7 @@ func scenarioRetries(p *play) {
 	p.settle(core.Completed, "part/1")
 }
 
+// scenarioMarks sets, moves and replaces marks, and tries to move them back.
 func scenarioMarks(p *play) {
 	p.moveMarks("set", 0, "every hour", "a")
 	p.moveMarks("set and moved", time.Hour, "every hour", "b", "a")
@@ -134,6 +148,7 @@ func (p *play) repeat(name, first, delivery string, jobs ...string) {
 	p.acceptAs(name, a, core.Receipt{EventID: p.arrivals[first].Event.ID, Duplicate: true})
 }
 
+// acceptAs accepts an arrival as a step, and checks the receipt.
 func (p *play) acceptAs(name string, a core.Arrival, want core.Receipt) {
 	p.Helper()
 	p.step("accept "+name, func() error {
@@ -145,6 +160,8 @@ func (p *play) acceptAs(name string, a core.Arrival, want core.Receipt) {
 	})
 }
 
+// arrivalNamed returns the arrival of a name, and makes it at the first call. So a repeated step
+// sends the same ids.
 func (p *play) arrivalNamed(name, delivery string, jobs []string) core.Arrival {
 	if a, ok := p.arrivals[name]; ok {
 		return a
@@ -161,6 +178,7 @@ func (p *play) arrivalNamed(name, delivery string, jobs []string) core.Arrival {
 	return a
 }
 
+// advance moves the play's time. It is no step, since it calls nothing.
 func (p *play) advance(d time.Duration) { p.now = p.now.Add(d) }
 
 // take takes all due jobs of a lane. If a take failed and its repetition returns too few jobs,
@@ -195,6 +213,7 @@ func (p *play) take(lane string, names ...string) {
 	})
 }
 
+// takeAll takes the due jobs of a lane, notes their leases, and returns their names.
 func (p *play) takeAll(lane string) (names []string, err error) {
 	q := core.Quota{Lane: p.lanes[lane], N: 100, Hold: leaseTime}
 	taken, err := p.store.Take(context.Background(), p.now, []core.Quota{q})
@@ -247,6 +266,7 @@ func (p *play) settleStale(stale core.Job, name string) {
 	})
 }
 
+// releaseJobs releases jobs under the leases that the play knows.
 func (p *play) releaseJobs(names ...string) {
 	p.Helper()
 	var jobs []core.Job

@@ -9,7 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// scenarioGates is the part of the [scenario] in which a breaker opens and closes.
+// scenarioGates is the part of the [scenario] in which a breaker opens and closes. It covers paced
+// takes, failures up to the threshold, probes that fail, succeed, are released and end without a
+// verdict, the ramp, strays, and an alert.
 func scenarioGates(p *play) {
 	const ms = time.Millisecond
 	p.accept("gated", "", "c:", "c:", "c:", "c:", "c:", "c:", "c:")
@@ -56,7 +58,8 @@ type at struct {
 	start time.Duration // after the play's time
 }
 
-// takePaced takes jobs from a gated lane.
+// takePaced takes jobs from a gated lane. It checks which jobs the Take returns and when each of
+// them is to start.
 func (p *play) takePaced(lane string, q core.Quota, want ...at) {
 	p.Helper()
 	for _, a := range want {

@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// scenarioQueues is the part of the [scenario] in which consumers ack and extend the messages
-// that they took, and a lane is drained. The contract leaves open how many messages a repeated
-// call counts.
+// scenarioQueues is the part of the [scenario] in which consumers ack and extend the messages that
+// they took, and a lane is drained. The contract leaves open how many messages a repeated call
+// counts. So the step does not check that number.
 func scenarioQueues(p *play) {
 	p.accept("pulled", "", "d:", "d:", "d:k1", "d:", "d:", "d:")
 	p.take("d", "pulled/0", "pulled/1", "pulled/2", "pulled/3", "pulled/4", "pulled/5")
@@ -41,6 +41,7 @@ func (p *play) refs(names ...string) (refs []core.Ref) {
 	return refs
 }
 
+// ackRefs acks refs, and notes their jobs as ended without an attempt.
 func (p *play) ackRefs(how string, refs ...core.Ref) {
 	p.Helper()
 	for _, ref := range refs {
@@ -52,6 +53,7 @@ func (p *play) ackRefs(how string, refs ...core.Ref) {
 	})
 }
 
+// extendBy moves the leases of jobs to a time after the play's time, and checks their number.
 func (p *play) extendBy(by time.Duration, names ...string) {
 	p.Helper()
 	end := p.now.Add(by)

@@ -37,6 +37,7 @@ func (p *play) replayArrival(name, event string, lanes ...string) core.Arrival {
 	return a
 }
 
+// replayAll replays arrivals, and checks that all of their jobs are stored.
 func (p *play) replayAll(arrivals ...core.Arrival) {
 	p.Helper()
 	want := 0
@@ -52,7 +53,8 @@ func (p *play) replayAll(arrivals ...core.Arrival) {
 	})
 }
 
-// replayedLate purges an event just before Replay would store its jobs.
+// replayedLate purges an event just before Replay would store its jobs. The other event of the
+// call gets its job.
 func replayedLate(r *rig, f *Fault) {
 	bare, left := r.arrival(), r.arrival(r.lane)
 	r.accepted(bare)
@@ -66,7 +68,8 @@ func replayedLate(r *rig, f *Fault) {
 	r.wantJob(r.replayed(other)[0])
 }
 
-// replayedMeanwhile begins a Replay at the moment at which a Purge deletes the event.
+// replayedMeanwhile begins a Replay at the moment at which a Purge deletes the event. On some
+// databases one waits for the other's row lock, and then sees rows as they were before.
 func replayedMeanwhile(r *rig, f *Fault) {
 	for range r.scaled(60) {
 		bare := r.arrival()

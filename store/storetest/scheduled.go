@@ -7,7 +7,9 @@ import (
 )
 
 // Checks of scheduled jobs. Checks of the Ledger run at the machine's time, because a Ledger
-// judges due times by the database's clock.
+// judges due times by the database's clock. A scheduled job is a step of a workflow that waits for
+// a time. A failure means that a step runs early or never, or that operators see a waiting step as
+// stuck.
 
 // useMachineTime sets the rig's time to the machine's time.
 func (r *rig) useMachineTime() { r.now = core.SystemClock().UTC().Truncate(time.Millisecond) }
@@ -23,6 +25,7 @@ func (r *rig) scheduledRun(until time.Time) (core.Job, core.Run) {
 	return j.Job, t.Run
 }
 
+// The job waits without a worker until its time, to the millisecond.
 func transitScheduled(r *rig) {
 	r.useMachineTime()
 	due := r.now.Add(time.Hour)
@@ -80,6 +83,7 @@ func releaseWaited(r *rig) {
 	r.equal("status of a job released after a failure", r.job(want.ID).Status, core.Retryable)
 }
 
+// Operators may start a scheduled job early, unless it belongs to a step.
 func retryScheduled(r *rig) {
 	r.useMachineTime()
 	step, run := r.scheduledRun(r.now.Add(time.Hour))
@@ -95,6 +99,7 @@ func retryScheduled(r *rig) {
 	r.takeOnly(j.ID, r.quota(1))
 }
 
+// Scheduled jobs count as pending and scheduled until their time, then as available.
 func tallyScheduled(r *rig) {
 	r.workflow = "waiting"
 	lane := core.WorkflowLane(r.workflow)
@@ -110,6 +115,7 @@ func tallyScheduled(r *rig) {
 	r.equal("Tallies once the first one's time has come", r.tallies(lane)[lane], core.Tally{Pending: 3, Scheduled: 1, Retryable: 1, OldestDue: due.Add(-time.Hour + leaseTime)})
 }
 
+// A scheduled job appears in Peek from its time on, as available.
 func peekScheduled(r *rig) {
 	r.scheduledRun(r.now.Add(time.Hour))
 	came, _ := r.scheduledRun(r.now.Add(time.Minute))
@@ -119,11 +125,13 @@ func peekScheduled(r *rig) {
 	r.equal("Peek: status", got[0].Status, core.Available)
 }
 
+// The status follows the time of the query, without a write.
 func showCame(r *rig) {
 	r.equal("Job that waits for its time: status", r.job(r.stock.by["scheduled"].ID).Status, core.Scheduled)
 	r.equal("Job whose time has come: status", r.job(r.stock.by["came"].ID).Status, core.Available)
 }
 
+// Filters by status use the status as shown.
 func filterCame(r *rig) {
 	waits, came := r.stock.by["scheduled"], r.stock.by["came"]
 	r.wantJobs(core.JobFilter{Status: core.Scheduled, Lane: waits.Lane}, []core.Job{waits})

@@ -8,6 +8,10 @@ import (
 	"testing"
 )
 
+// This file keeps the suite and the interfaces in step. It reads the comments of core/store.go and
+// core/transition.go and splits them into sentences. A sentence without a check is a promise that
+// no driver is held to. A check without a sentence tests something that no caller may rely on.
+
 // unchecked lists the sentences that no check here can hold a store to, with the place that does
 // or with a reason.
 var unchecked = map[string]string{
@@ -39,7 +43,8 @@ var unchecked = map[string]string{
 }
 
 // TestEachSentenceHasACheck requires a check for each sentence of the roles' comments, and a
-// sentence for each check of a role.
+// sentence for each check of a role. The roles that are not listed below, such as odd texts and
+// races, check aspects of many sentences and have names of their own.
 func TestEachSentenceHasACheck(t *testing.T) {
 	held := map[string]bool{}
 	for _, g := range roles() {
@@ -70,6 +75,8 @@ func TestEachSentenceHasACheck(t *testing.T) {
 	}
 }
 
+// TestNamesAreUnique requires different names in a role. Of two checks with one name, a pattern of
+// -run would select both, and the tests of broken stores would find only the first.
 func TestNamesAreUnique(t *testing.T) {
 	for _, g := range roles() {
 		seen := map[string]bool{}
@@ -83,7 +90,7 @@ func TestNamesAreUnique(t *testing.T) {
 }
 
 // sentences returns the sentences of the comments on the role interfaces of a file and on their
-// methods.
+// methods. The interface Store is left out: it only embeds the roles.
 func sentences(t *testing.T, file string) []string {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 	if err != nil {
@@ -109,6 +116,8 @@ func sentences(t *testing.T, file string) []string {
 	return out
 }
 
+// split returns the sentences of a comment without their full stops. A sentence ends at a full
+// stop that a blank follows, so abbreviations and code such as "core.Job" do not end one.
 func split(comment string) []string {
 	text := strings.Join(strings.Fields(comment), " ")
 	var out []string

@@ -7,7 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of Settle, Release and Recover. worklist.go lists them.
+// The checks of Settle, Release and Recover. worklist.go lists them. If Settle failed, a worker's
+// result would be lost and the work repeated. If it counted too much, the result of a worker that
+// lost its lease would overwrite that of the next one.
 
 // after returns a taken job as an outcome leaves it.
 func after(j core.Job, o core.Outcome) core.Job {
@@ -32,6 +34,7 @@ func (r *rig) settleAs(s core.Status) {
 func settleCompleted(r *rig) { r.settleAs(core.Completed) }
 func settleDead(r *rig)      { r.settleAs(core.Dead) }
 
+// A failed attempt is due again at its retry time, as the second attempt.
 func settleRetryable(r *rig) {
 	r.settleAs(core.Retryable)
 	r.nothingDue()
@@ -39,6 +42,7 @@ func settleRetryable(r *rig) {
 	r.equal("Take after the retry time: attempt", r.take(1)[0].Attempt, 2)
 }
 
+// A success clears the error of the attempt before, and both attempts stay recorded.
 func settleAfterFailure(r *rig) {
 	failed := r.settled(core.Retryable)
 	r.now = failed.DueAt
@@ -50,6 +54,7 @@ func settleAfterFailure(r *rig) {
 	r.equal("Attempts: number", len(r.attempts(j.ID)), 2)
 }
 
+// One call settles 100 jobs with different statuses and responses, and none may be mixed up.
 func settleMany(r *rig) {
 	const n = 100
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -71,12 +76,14 @@ func settleMany(r *rig) {
 	}
 }
 
+// Empty calls are no errors and change nothing.
 func settleNone(r *rig) {
 	r.settle()
 	r.release(r.now)
 	r.equal("Recover of no lane", r.recover(), 0)
 }
 
+// The lease ended an hour ago and no worker took the job. Its result is still good.
 func settleLate(r *rig) {
 	j := r.taken().Job
 	r.now = j.DueAt.Add(time.Hour)
@@ -95,6 +102,7 @@ func (r *rig) wantLost(o core.Outcome, want core.Job) {
 	r.equal("Attempts", r.attempts(want.ID), before)
 }
 
+// The first worker's outcome, with each status, arrives while the second works and after it ended.
 func settleTakenAgain(r *rig) {
 	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
 		late := r.taken().Job
@@ -107,12 +115,14 @@ func settleTakenAgain(r *rig) {
 	}
 }
 
+// A worker that released a job has no say any more.
 func settleReleased(r *rig) {
 	j := r.taken().Job
 	r.release(r.now.Add(leaseTime), j)
 	r.wantLost(r.ended(j, core.Completed), r.job(j.ID))
 }
 
+// Unknown leases, empty ones, jobs that are not taken and jobs that do not exist: all are lost.
 func settleMadeUp(r *rig) {
 	j := r.taken().Job
 	o := r.ended(j, core.Completed)
@@ -128,6 +138,8 @@ func settleMadeUp(r *rig) {
 	r.equal("Attempts of an unknown job", len(r.attempts(o.JobID)), 0)
 }
 
+// One call has a lost outcome between two valid ones. Only its id is returned, and the others
+// count.
 func settleBeside(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
@@ -141,6 +153,8 @@ func settleBeside(r *rig) {
 	r.equal("Attempts", r.attempts(a.ID), []core.Attempt{oa.Attempt})
 }
 
+// A repeated outcome changes nothing and is not reported as lost, or the worker would log a false
+// warning.
 func settleTwice(r *rig) {
 	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
 		j := r.taken().Job
@@ -152,6 +166,7 @@ func settleTwice(r *rig) {
 	}
 }
 
+// The same within one call, as when a worker's buffer has an outcome twice.
 func settleTwiceInOne(r *rig) {
 	j := r.taken().Job
 	o := r.ended(j, core.Completed)
@@ -160,6 +175,8 @@ func settleTwiceInOne(r *rig) {
 	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
 }
 
+// The repetition arrives after the job was taken again, ended and was retried. Each time it is
+// neither lost nor recorded again.
 func settleTwiceLater(r *rig) {
 	j := r.taken().Job
 	first := r.ended(j, core.Retryable)
@@ -178,6 +195,7 @@ func settleTwiceLater(r *rig) {
 	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{first.Attempt, second.Attempt})
 }
 
+// A repeated outcome of another job does not disturb a new one.
 func settleTwiceBeside(r *rig) {
 	old := r.ended(r.taken().Job, core.Completed)
 	r.settle(old)
@@ -187,6 +205,8 @@ func settleTwiceBeside(r *rig) {
 	r.wantJob(after(j, o))
 }
 
+// The released job is as before the Take, except for its due time and the time at which it was
+// due.
 func releaseNew(r *rig) {
 	want := r.put()
 	due := r.now.Add(5 * time.Second)
@@ -200,6 +220,7 @@ func releaseNew(r *rig) {
 	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 1)
 }
 
+// A job that failed before stays retryable, with the attempts that it had.
 func releaseTried(r *rig) {
 	want := r.settled(core.Retryable)
 	r.now = want.DueAt
@@ -209,6 +230,7 @@ func releaseTried(r *rig) {
 	r.equal("Take after the release: attempt", r.take(1)[0].Attempt, 2)
 }
 
+// All but one of 50 jobs are released, and that one stays leased.
 func releaseMany(r *rig) {
 	const n = 50
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -221,6 +243,7 @@ func releaseMany(r *rig) {
 	r.wantJob(jobs[0])
 }
 
+// Releasing after settling must not revive a job.
 func releaseSettled(r *rig) {
 	for _, s := range []core.Status{core.Completed, core.Retryable, core.Dead} {
 		j := r.taken().Job
@@ -231,6 +254,7 @@ func releaseSettled(r *rig) {
 	}
 }
 
+// The first holder's release does nothing, and the second holder's works once.
 func releaseTakenAgain(r *rig) {
 	late := r.taken().Job
 	r.now = late.DueAt
@@ -242,6 +266,8 @@ func releaseTakenAgain(r *rig) {
 	r.equal("attempt after releasing twice", r.job(late.ID).Attempt, 1)
 }
 
+// A process that restarts on its own file takes its jobs again immediately, without waiting for
+// leases.
 func recoverRunning(r *rig) {
 	const n = 3
 	r.accepted(r.arrival(lanes(r.lane, n)...))
@@ -254,6 +280,7 @@ func recoverRunning(r *rig) {
 	r.equal("Settle of an earlier holder: lost", r.lost(r.ended(first[0].Job, core.Dead)), []core.ID{first[0].ID})
 }
 
+// Only the given lanes are recovered, since other processes may work on the others.
 func recoverLanes(r *rig) {
 	r.accepted(r.arrival("handler/a", "handler/b", "queue/c"))
 	for _, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
@@ -265,6 +292,7 @@ func recoverLanes(r *rig) {
 	r.equal("Take: number of jobs", len(got), 2)
 }
 
+// Jobs that do not run keep their due times.
 func recoverOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Dead), r.settled(core.Retryable)}
 	later := r.arrival(r.lane)
@@ -276,6 +304,7 @@ func recoverOthers(r *rig) {
 	}
 }
 
+// lanes returns a lane n times, for an arrival with n jobs there.
 func lanes(l core.Lane, n int) []core.Lane {
 	out := make([]core.Lane, n)
 	for i := range out {
@@ -284,4 +313,5 @@ func lanes(l core.Lane, n int) []core.Lane {
 	return out
 }
 
+// nth returns "1." for 0, for texts in messages and as distinct names.
 func nth(i int) string { return fmt.Sprintf("%d.", i+1) }

@@ -10,7 +10,8 @@ import (
 )
 
 // RunSeveral runs checks over several stores of one database, each with its own connection, as
-// several processes would be. The checks are about gates, queues and transitions.
+// several processes would be. The checks are about gates, queues and transitions. A store must not
+// rely on anything in its own memory, such as a lock or a cache, for correctness.
 func RunSeveral(t *testing.T, stores ...core.Store) {
 	for name, run := range map[string]func(*rig){
 		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
@@ -34,28 +35,35 @@ type several struct {
 	next atomic.Int64
 }
 
+// one returns the stores in turn.
 func (s *several) one() core.Store { return s.all[int(s.next.Add(1))%len(s.all)] }
 
+// Take asks the next store.
 func (s *several) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	return s.one().Take(ctx, now, quotas)
 }
 
+// Settle asks the next store.
 func (s *several) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	return s.one().Settle(ctx, outcomes...)
 }
 
+// Ack asks the next store.
 func (s *several) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	return s.one().Ack(ctx, now, lane, refs)
 }
 
+// Situations asks the next store.
 func (s *several) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
 	return s.one().Situations(ctx, steps)
 }
 
+// Transit asks the next store.
 func (s *several) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
 	return s.one().Transit(ctx, ts...)
 }
 
+// Drain asks the next store.
 func (s *several) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (int, error) {
 	return s.one().Drain(ctx, lane, below, limit)
 }

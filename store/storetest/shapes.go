@@ -11,6 +11,10 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// Checks of Compare, with which doctor finds tables that differ from the schema. Operators restore
+// backups, run scripts and drop columns. A difference that Compare misses shows itself later as
+// failing statements, and a wrong repair would do damage.
+
 // Shapes breaks the tables of a store, in each way in turn. It requires that Compare names the
 // difference, and that the statement given with the difference repairs it. open makes an empty
 // database.
@@ -26,12 +30,14 @@ func Shapes(t *testing.T, d store.Dialect, open func(t *testing.T) store.Conn) {
 	}
 }
 
+// shapes is a database with the schema, which each damage breaks and repairs.
 type shapes struct {
 	*testing.T
 	conn    store.Conn
 	dialect store.Dialect
 }
 
+// exec runs statements that "; " separates. It returns the first error.
 func (s shapes) exec(sql string) error {
 	for statement := range strings.SplitSeq(sql, "; ") {
 		if _, err := s.conn.Batch(context.Background(), store.Stmt{Name: "damage", SQL: statement}); err != nil {
@@ -41,6 +47,7 @@ func (s shapes) exec(sql string) error {
 	return nil
 }
 
+// compare returns the differences between the database and the schema.
 func (s shapes) compare() []store.Difference {
 	s.Helper()
 	found, err := store.Compare(context.Background(), s.conn, s.dialect)
@@ -50,6 +57,7 @@ func (s shapes) compare() []store.Difference {
 	return found
 }
 
+// same ends the test if there is a difference.
 func (s shapes) same(when string) {
 	s.Helper()
 	if found := s.compare(); len(found) > 0 {
@@ -61,8 +69,8 @@ func (s shapes) same(when string) {
 // Compare must report.
 type damage struct {
 	sql     string
-	says    string
-	harmful bool
+	says    string // the beginning of the text of the difference
+	harmful bool   // the store does not work, or loses a guarantee, with the difference
 }
 
 // damage breaks the tables, compares them, and repairs them by the reported statements.
@@ -108,6 +116,7 @@ func (s shapes) objects() (all []damage) {
 	return all
 }
 
+// dropIndex returns the statement that drops an index in the dialect.
 func (s shapes) dropIndex(o store.Object) string {
 	if s.dialect.Name == store.MySQL.Name {
 		return "DROP INDEX " + o.Index + " ON " + o.Table
@@ -115,6 +124,8 @@ func (s shapes) dropIndex(o store.Object) string {
 	return "DROP INDEX " + o.Index
 }
 
+// indexDamages returns the ways to break an index: it is missing, foreign, on fewer columns, in
+// another order, with another uniqueness or with another condition.
 func (s shapes) indexDamages(o store.Object) []damage {
 	kind, create := "index ", "CREATE INDEX "
 	if o.Unique {

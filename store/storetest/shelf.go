@@ -9,6 +9,8 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// Databases that checks use one after the other, emptied in between.
+
 // A Shelf keeps the databases of finished checks for later checks, because making all tables and
 // indexes costs a server more time than most checks take. D identifies a database for its driver.
 // The zero Shelf is empty.
@@ -37,6 +39,7 @@ func (s *Shelf[D]) Take(t *testing.T, fresh func() D) D {
 	return d
 }
 
+// pop removes and returns a free database, if there is one.
 func (s *Shelf[D]) pop() (d D, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

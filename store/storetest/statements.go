@@ -11,6 +11,10 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
+// Calls that make a store send each of its statements at least once. Tests of plans use them: they
+// read how a database executes each statement, and refuse scans and sorts. Benchmarks of single
+// calls are here as well.
+
 // Watched returns a connection that passes each statement to see before it runs it. Tests of
 // plans use it.
 func Watched(conn store.Conn, see func(store.Stmt)) store.Conn {
@@ -45,7 +49,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 }
 
 // eachPurge purges a job that seems to have had many attempts, and goes through all tables that
-// Purge sweeps.
+// Purge sweeps. The attempt number makes the purge delete the attempts in batches of their own.
 func eachPurge(r *rig) {
 	r.lane = "queue/tried"
 	o := r.ended(r.taken().Job, core.Dead)
@@ -59,7 +63,7 @@ func eachPurge(r *rig) {
 }
 
 // eachGate opens a breaker, probes, closes it and paces starts, in a busy lane among 1,000 other
-// lanes.
+// lanes. So a plan that walks through all gates is noticed.
 func eachGate(r *rig) {
 	gatesBeside(r)
 	r.strays("handler/beside-7")
@@ -77,7 +81,8 @@ func eachGate(r *rig) {
 	r.now = r.now.Add(core.RampTime)
 }
 
-// gatesBeside makes 1,000 gates, or a quarter of them on a slow store.
+// gatesBeside makes 1,000 gates, or a quarter of them on a slow store. Their
+// outcomes are lost, so the gates are in their resting state.
 func gatesBeside(r *rig) {
 	var beside []core.Outcome
 	for i := range r.scaled(1000) {
@@ -110,6 +115,7 @@ func eachPull(r *rig) {
 	r.equal("Drain", last.drainOf(last.lane, newestID, 3), 1)
 }
 
+// eachArrival accepts events with and without jobs, keys and delivery ids.
 func eachArrival(r *rig) {
 	r.accepted(r.arrival(r.lane))
 	r.accepted(r.arrival())
@@ -122,7 +128,8 @@ func eachArrival(r *rig) {
 	r.accepted(both)
 }
 
-// eachOperation makes the calls of operators except those for single rows.
+// eachOperation makes the calls of operators except those for single rows. It has each filter for
+// which a store uses another index.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
 	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}} {
@@ -138,6 +145,7 @@ func eachOperation(r *rig, j core.TakenJob) {
 	r.turn("each statement", leaseTime)
 }
 
+// eachQuestion calls the methods that read, with each filter that leads to another statement.
 func eachQuestion(r *rig, j core.TakenJob) {
 	r.storedEvent(j.Event.ID)
 	r.job(j.ID)

@@ -8,7 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// EachRunStatement makes a store send every statement about runs at least once.
+// EachRunStatement makes a store send every statement about runs at least once. It makes one
+// transition with each part that a transition can have, reads the run by each method, and purges
+// two runs.
 func EachRunStatement(t *testing.T, s core.Store) {
 	t.Helper()
 	r := newRig(t, s, Options{})
@@ -63,6 +65,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 	gatesBeside(r)
 }
 
+// eachTransit makes a transition, and ends the test if it is not made.
 func eachTransit(r *rig, t core.Transition) {
 	r.Helper()
 	if made, err := r.store.Transit(context.Background(), t); err != nil || len(made) != 1 || !made[0] {
@@ -70,6 +73,7 @@ func eachTransit(r *rig, t core.Transition) {
 	}
 }
 
+// eachRunQuestion reads a run, its steps, tokens and history by each method and filter.
 func eachRunQuestion(r *rig, n core.NewRun, inner core.Step, token string) {
 	r.Helper()
 	ctx, s := context.Background(), r.store

@@ -1,6 +1,48 @@
-// Package storetest defines a store by its checks. Each sentence of the comments on the roles in
-// core/store.go and core/transition.go has a sub-test. Further sub-tests check those sentences
-// under contention, repetition, odd text, faults and load.
+// Package storetest defines a store by its checks. It is the conformance suite of all databases:
+// each driver's tests run it on empty databases of their own.
+//
+// # How a sentence becomes a test
+//
+// The comments on the interfaces of core/store.go and core/transition.go are the contract of a
+// store. Each of their sentences is the name of one or more checks here, word for word. A check is
+// a function that calls the store through a [rig] and compares the answers. A test of this package
+// reads the comments and requires a check for each sentence, and a sentence for each check. So a
+// change of the contract begins with a sentence in core, which fails that test until a check has
+// its words.
+//
+// Further groups of checks hold all methods to one aspect: repeated calls, odd texts, times,
+// paging and races. Sub-tests are named by role, sentence and case, so the words of a sentence
+// select its checks:
+//
+//	go test ./store/sqlite -run 'Store/Worklist/An_outcome_whose_lease'
+//
+// No check but [Month] sleeps, and no check assumes a kind of database: checks pass times in, and
+// read the content of a store through the methods of [core.Store] alone. The store's own clock
+// is the only other clock. The [core.Ledger] judges leases by it, so it must show the machine's
+// time.
+//
+// # What else is proved
+//
+//   - The model-based test (machine.go): [Model] is the same contract as the shortest program that
+//     keeps it. Random sequences of calls are made on it and on the store, and both must show the
+//     same after each call. The environment variable RAPID_CHECKS sets the number of sequences.
+//   - The fault injection (faults.go, fault.go): a scenario of about a hundred calls is played again
+//     and again, until each statement of each call has failed once and each answer was lost once. So
+//     each call is atomic and may be sent twice.
+//   - The races (race.go, raceruns.go, and functions whose names begin with race): goroutines call
+//     the store at the same moment. Exactly one of them may succeed, or each exactly once. RunLocks
+//     makes stores of several processes lock the same rows in opposite orders.
+//   - The mutation of guards (guards.go): each condition that fences a statement against other
+//     callers is removed in turn, and the suite must fail. It takes half an hour for all databases:
+//     make verify.
+//   - The broken stores (broken_test.go and its neighbours): models with one defect each, on which
+//     the named checks must fail.
+//   - The columns (columns_test.go): for each column of the schema, a database that forgets the
+//     column, on which a named check must fail.
+//   - The month (month.go): no table grows for ever.
+//   - Migrations and damaged schemas (migrations.go, shapes.go).
+//
+// # How a driver runs the suite
 //
 // A driver is right when this passes in its own tests:
 //
@@ -18,19 +60,11 @@
 //		storetest.Bench(b, func(b *testing.B) core.Store { return openEmpty(b) })
 //	}
 //
-// Each call of open returns a migrated store without rows and registers its own clean-up. No
-// check but [Month] sleeps, and no check assumes a kind of database: checks pass times in, and
-// read the content of a store through the methods of [core.Store] alone. The store's own clock
-// is the only other clock. The [core.Ledger] judges leases by it, so it must show the machine's
-// time.
-//
-// Sub-tests are named by role, sentence and case, so the words of a sentence select its checks:
-//
-//	go test ./store/sqlite -run 'Store/Worklist/An_outcome_whose_lease'
-//
-// [Model] is the same contract as the shortest program that keeps it. The suite runs on it, and
-// compares random sequences of calls on it and on the store. The environment variable
-// RAPID_CHECKS sets the number of sequences.
+// Each call of open returns a migrated store without rows and registers its own clean-up. It opens
+// the store over [Weakened], so that [Guards] can remove guards. If making tables is slow, a [Shelf]
+// keeps emptied databases for later checks. [RunMigrations], [RunSeveral], [RunLocks], [Shapes] and
+// [Guards] need more of a driver, such as a second connection to the same database. store/sqlite
+// has the shortest tests of a driver to copy from.
 //
 // The package may import core, store, rapid and go-cmp. Only tests import it.
 package storetest
@@ -48,7 +82,7 @@ type Options struct {
 	Slow bool
 }
 
-// options returns the last of opts.
+// options returns the last of opts. So the drivers may leave the options out.
 func options(opts []Options) (o Options) {
 	if n := len(opts); n > 0 {
 		o = opts[n-1]
@@ -56,13 +90,15 @@ func options(opts []Options) (o Options) {
 	return o
 }
 
-// serial returns the options for checks that run in one goroutine.
+// serial returns the options for checks that run in one goroutine. Under the race detector such
+// checks take ten times as long and can find no race, so they run as for a slow store.
 func (o Options) serial() Options {
 	o.Slow = o.Slow || raceDetector
 	return o
 }
 
-// A role is a group of checks: of one role of the store, or of one aspect of all roles.
+// A role is a group of checks: of one role of the store, or of one aspect of all roles. Its name
+// is the first part of the names of its sub-tests.
 type role struct {
 	name string
 
@@ -72,13 +108,15 @@ type role struct {
 	checks []check
 }
 
-// A check holds a store to one sentence.
+// A check holds a store to one sentence. Its run function calls the store through a rig, and fails
+// the rig's test if an answer differs from the sentence.
 type check struct {
 	sentence string // the sentence; for a declared role, word for word that of core/store.go or core/transition.go
 	variant  string // the case, if the sentence has several
 	run      func(r *rig)
 }
 
+// name returns the name of the check's sub-test below that of its role. It is unique in the role.
 func (c check) name() string {
 	if c.variant == "" {
 		return c.sentence
@@ -86,6 +124,8 @@ func (c check) name() string {
 	return c.sentence + "/" + c.variant
 }
 
+// roles returns all groups in the order in which they run. TestEachSentenceHasACheck compares them
+// with the sentences of the interfaces.
 func roles() []role {
 	return []role{
 		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, queues,
@@ -93,7 +133,9 @@ func roles() []role {
 	}
 }
 
-// Run holds a store to every sentence of the roles in core/store.go and core/transition.go.
+// Run holds a store to every sentence of the roles in core/store.go and core/transition.go. Roles
+// and checks run in parallel. Each check opens a store of its own, unless the checks of the role
+// share a stock.
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	o := options(opts)
 	for _, role := range roles() {
@@ -108,6 +150,8 @@ func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	})
 }
 
+// run runs the checks of a role as sub-tests. The shared store is opened under the test of the
+// role, so it is closed after the last of the checks, which run in parallel.
 func (g role) run(t *testing.T, open func(t *testing.T) core.Store, o Options) {
 	var shared *rig
 	if g.stock != nil {

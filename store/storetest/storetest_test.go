@@ -6,6 +6,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// TestModel runs the whole suite on the model. A suite that refuses the model would refuse every
+// correct store, so a failure here is an error in a check or in the model.
 func TestModel(t *testing.T) {
 	Run(t, func(t *testing.T) core.Store { return NewModel(core.SystemClock) })
 }

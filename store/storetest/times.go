@@ -7,7 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// times checks due times to the millisecond.
+// times checks due times to the millisecond. Due times decide who may work on a job. A database
+// that rounds, converts zones or compares times as text would let a job start early, or twice.
 var times = role{name: "Times", checks: []check{
 	{"A job is due from its due time on", "", dueExactly},
 	{"Times are stored in milliseconds", "", keepMillis},
@@ -20,6 +21,7 @@ var times = role{name: "Times", checks: []check{
 	{saysIDAhead, "in listings", listedAside},
 }}
 
+// Five jobs are due a millisecond apart. Each Take of all returns exactly one.
 func dueExactly(r *rig) {
 	start := r.now
 	var want []core.ID
@@ -34,6 +36,7 @@ func dueExactly(r *rig) {
 	}
 }
 
+// Times from 2001 to 2199, at both ends of a second, are stored and read back in each column.
 func keepMillis(r *rig) {
 	start := r.now.Truncate(time.Second)
 	for _, at := range []time.Time{
@@ -61,6 +64,8 @@ func keepMillis(r *rig) {
 	}
 }
 
+// Callers pass times with more digits than a store keeps. A Take a nanosecond early must not get
+// the job.
 func dueParts(r *rig) {
 	due := r.now
 	r.put()
@@ -70,6 +75,7 @@ func dueParts(r *rig) {
 	r.take(1)
 }
 
+// A process in another zone stores and finds the same instants.
 func keepInstant(r *rig) {
 	utc := r.now
 	r.now = utc.In(time.FixedZone("far", 5*3600+1800))
@@ -82,6 +88,7 @@ func keepInstant(r *rig) {
 	r.equal("Events of that time: number", len(r.events(f).Items), 1)
 }
 
+// Leases of one Take differ by lane, from a millisecond to a day.
 func holdEach(r *rig) {
 	holds := map[core.Lane]time.Duration{
 		"handler/a": time.Millisecond, "handler/b": time.Second, "queue/c": 24 * time.Hour,
@@ -99,6 +106,7 @@ func holdEach(r *rig) {
 	}
 }
 
+// For leases of several lengths, the job is free at the end and not a millisecond before.
 func leaseEnd(r *rig) {
 	for _, d := range []time.Duration{time.Millisecond, time.Second, 24 * time.Hour} {
 		want := r.put()

@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Transit, which makes all changes of workflow runs. A transition has many parts in many
+// tables. If one part were left out, a run would stop for ever or lose data, and if a lost
+// transition left a part, a step would run twice.
+
 const (
 	saysTransit      = "Transit makes transitions of different runs, and returns for each of them whether it is made"
 	saysAllOrNothing = "A transition is made if the run's Seq equals the transition's Seq: then all of it takes effect, otherwise nothing does"
@@ -18,7 +22,7 @@ const (
 )
 
 // transitTells sends transitions that are made together with one that is not. The ids of their
-// runs are in no order.
+// runs are in no order. So an answer in another order than the call is noticed.
 func transitTells(r *rig) {
 	a, b, c := r.newRun().Run, r.newRun().Run, r.newRun().Run
 	late := r.transitionOf(b, core.EntryStarted)
@@ -30,12 +34,14 @@ func transitTells(r *rig) {
 	}
 }
 
+// A call without transitions is no error.
 func transitNone(r *rig) {
 	r.newRun()
 	r.wantIdempotent("Transit of none", func() { r.equal("Transit: made", r.transit(), []bool{}) })
 }
 
-// transitAll reads back each part of a transition.
+// transitAll reads back each part of a transition. The parts are steps, changes, jobs, an attempt,
+// a token, an alert and entries. A second run of the same workflow must not change.
 func transitAll(r *rig) {
 	j := r.takeNewRun()
 	run, rest := j.Situation.Run, r.newRun()
@@ -57,8 +63,8 @@ func transitAll(r *rig) {
 	r.equal("rows of another run", r.runView(rest.Run.ID), runView{Run: rest.Run, Steps: []core.Step{rest.Step}})
 }
 
-// transitSequence takes a run from its start to its end, and checks that cleared fields are
-// empty.
+// transitSequence takes a run from its start to its end, and checks that cleared fields are empty.
+// A run is redriven after it failed: its error, end, deadline and start must not stay behind.
 func transitSequence(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)
@@ -93,7 +99,7 @@ func transitSequence(r *rig) {
 }
 
 // transitPassing has steps return their state as their output, in the transition that makes them
-// and in a later one.
+// and in a later one. Stores keep such a text once, which must not show.
 func transitPassing(r *rig) {
 	s := r.newRun()
 	t := r.transitionOf(s.Run, core.EntryStarted, core.EntryStarted)
@@ -110,6 +116,7 @@ func transitPassing(r *rig) {
 	r.equal("steps", r.survey(t.Run.ID, 1, core.Wanted{All: true}), []core.Step{s.Step, at, over})
 }
 
+// A transition may be an entry only. The steps and the job stay as they are.
 func transitBare(r *rig) {
 	s := r.newRun()
 	t := r.transitionOf(s.Run, core.EntryStarted)
@@ -118,7 +125,8 @@ func transitBare(r *rig) {
 	r.equal("job", r.job(s.Step.ID).Status, core.Available)
 }
 
-// transitEpoch opens steps at the same paths in a new epoch.
+// transitEpoch opens steps at the same paths in a new epoch. A path is unique within an epoch
+// only.
 func transitEpoch(r *rig) {
 	j := r.takeNewRun()
 	t := r.transitionOf(j.Situation.Run, core.EntryRedriven)
@@ -130,6 +138,8 @@ func transitEpoch(r *rig) {
 	r.equal("Situation", r.takeOnly(again.ID, r.runQuota(9)).Situation, core.Situation{Run: t.Run, Step: again})
 }
 
+// A worker read the run before others changed it. Nothing of its transition may be stored, whether
+// the run is one or two entries ahead.
 func transitBehind(r *rig) {
 	j := r.takeNewRun()
 	r.mustTransit(r.transitionOf(j.Situation.Run, core.EntryStarted, core.EntryWaiting))
@@ -138,6 +148,8 @@ func transitBehind(r *rig) {
 	r.wantNotMade(r.fullTransition(j))
 }
 
+// A transition with a Seq that the run has not reached is a defect of the caller, and changes
+// nothing. Afterwards the right one is made.
 func transitAhead(r *rig) {
 	j := r.takeNewRun()
 	for _, seq := range []int{1, 2, 4} {
@@ -148,12 +160,15 @@ func transitAhead(r *rig) {
 	r.mustTransit(r.fullTransition(j))
 }
 
+// A run that was purged in the meantime gets no rows.
 func transitUnknown(r *rig) {
 	j := r.takeNewRun()
 	j.Situation.Run.ID = r.ids.Next()
 	r.wantNotMade(r.fullTransition(j))
 }
 
+// One call has transitions of many runs. A stale one must neither stop the others nor leave
+// anything.
 func transitSome(r *rig) {
 	j, behind := r.takeNewRun(), r.takeNewRun()
 	r.mustTransit(r.transitionOf(behind.Situation.Run, core.EntryStarted))
@@ -168,7 +183,8 @@ func transitSome(r *rig) {
 	r.wantAbsent(*late.GivesRise)
 }
 
-// transitMany opens 1,000 items of a map, and reads them by their paths.
+// transitMany opens 1,000 items of a map, and reads them by their paths. A map opens and ends its
+// items in one transition each, more rows than one statement takes.
 func transitMany(r *rig) {
 	j := r.takeNewRun()
 	n := r.scaled(1000)
@@ -186,6 +202,7 @@ func transitMany(r *rig) {
 	r.equal("Survey: paths", r.survey(t.Run.ID, 1, core.Wanted{Paths: paths}), t.New)
 	r.equal("Take: jobs", len(r.takeQuotas(r.runQuota(n))), len(t.Jobs))
 
+	// All items end at once, as when a run fails.
 	end := r.transitionOf(t.Run, core.EntryFailed)
 	var want []core.Step
 	for _, item := range t.New {
@@ -201,7 +218,8 @@ func transitMany(r *rig) {
 	r.equal("Jobs: running", len(r.jobs(core.JobFilter{Status: core.Running, Lane: j.Lane, Limit: core.MaxPage}).Items), 1)
 }
 
-// transitDefinition has runs follow a definition with which no run began.
+// transitDefinition has runs follow a definition with which no run began. A redrive may move a run
+// to a corrected definition. Other runs keep theirs.
 func transitDefinition(r *rig) {
 	a, b, next := r.newRun().Run, r.newRun().Run, definition("another")
 	for i, run := range []core.Run{a, b} {
@@ -218,11 +236,13 @@ func transitDefinition(r *rig) {
 	}
 }
 
+// A worker that got no answer sends its transition again, and must be told that it is made.
 func transitAgain(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.wantIdempotent("Transit", func() { r.mustTransit(t) })
 }
 
+// The repetition is in one call with a new transition of another run.
 func transitAgainBeside(r *rig) {
 	t, other := r.fullTransition(r.takeNewRun()), r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)

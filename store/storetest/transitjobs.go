@@ -7,7 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of the effects of a transition on jobs, with and without a lease.
+// Checks of the effects of a transition on jobs, with and without a lease. A transition is fenced
+// by the run's Seq, not by leases. So a callback or a second worker may end a step whose job
+// another worker holds.
 
 // completes returns a transition that ends the first step of a run and its job, from a caller
 // without a lease.
@@ -18,6 +20,7 @@ func (r *rig) completes(s core.Situation) core.Transition {
 	return t
 }
 
+// A callback ends a step whose job no worker has taken. The job must not be delivered afterwards.
 func transitUnheld(r *rig) {
 	s := r.newRun()
 	t := r.completes(s)
@@ -30,7 +33,7 @@ func transitUnheld(r *rig) {
 }
 
 // transitHeld has the worker that took a job first make its transition while another worker holds
-// the job.
+// the job. The second worker's transition is then stale.
 func transitHeld(r *rig) {
 	first := r.takeNewRun()
 	r.now = first.DueAt
@@ -44,7 +47,8 @@ func transitHeld(r *rig) {
 }
 
 // transitHolds ends two steps: a worker holds the job of the first, and the job of the second is
-// not taken.
+// not taken. HeldUntil says until when a worker may still make the call of the ended step. A
+// repetition of the transition, after the job lost its lease, must not clear it.
 func transitHolds(r *rig) {
 	j := r.takeNewRun()
 	t := r.transitionOf(j.Situation.Run, core.EntryFanned)
@@ -63,6 +67,7 @@ func transitHolds(r *rig) {
 	r.equal("HeldUntil once it is made again", r.heldUntil(end.Run), map[core.ID]time.Time{j.ID: j.DueAt, idle.ID: {}})
 }
 
+// A lost transition must not set HeldUntil, in a call of its own or beside the one that is made.
 func transitHoldsBehind(r *rig) {
 	j := r.takeNewRun()
 	t := r.transitionOf(j.Situation.Run, core.EntryStarted)
@@ -98,6 +103,7 @@ func (r *rig) heldUntil(run core.Run) map[core.ID]time.Time {
 	return listed
 }
 
+// A worker may settle the job as a plain one after the run moved on. The outcome is lost.
 func transitThenSettle(r *rig) {
 	j := r.takeNewRun()
 	t := r.completes(j.Situation)
@@ -107,6 +113,7 @@ func transitThenSettle(r *rig) {
 	r.equal("state after a lost outcome", r.state(), want)
 }
 
+// A release after the transition must not make the completed job available.
 func transitThenRelease(r *rig) {
 	j := r.takeNewRun()
 	r.mustTransit(r.completes(j.Situation))
@@ -115,7 +122,8 @@ func transitThenRelease(r *rig) {
 	r.equal("state after a stale release", r.state(), want)
 }
 
-// transitRetryable makes a job due again, sooner than any other job of its lane.
+// transitRetryable makes a job due again, sooner than any other job of its lane. Its attempts are
+// counted on, and the next transition may make it due even sooner.
 func transitRetryable(r *rig) {
 	j := r.takeNewRun()
 	t := r.transitionOf(j.Situation.Run, core.EntryRetried)
@@ -138,6 +146,7 @@ func transitRetryable(r *rig) {
 	r.equal("last error of a job without", got.LastError, "")
 }
 
+// The job of a failed run is shown among the dead ones, until a redrive completes it.
 func transitDead(r *rig) {
 	j := r.takeNewRun()
 	t := r.finished(j.Situation.Run, core.RunFailed)
@@ -153,7 +162,7 @@ func transitDead(r *rig) {
 }
 
 // transitNewJobs makes a job that is due before all other jobs of the lane, and one that is due
-// later.
+// later. Both come with the event of the run and their own situation.
 func transitNewJobs(r *rig) {
 	j := r.takeNewRun()
 	r.now = r.now.Add(time.Second)

@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Retry, Purge and migrations. Retry is what operators do after a handler was repaired.
+// Purge runs for ever in the background. A failure means that dead jobs stay dead, or that a purge
+// deletes what is still needed or leaves what is not.
+
 const (
 	saysRetry      = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
 	saysRetryOn    = "The attempts of a retried job are numbered on from the earlier ones: see [Job.Earlier]"
@@ -27,6 +31,7 @@ const (
 	saysPing       = "Ping reports whether the database answers"
 )
 
+// Checks with other subjects are in retries.go, scheduled.go, aroundruns.go and rehearse.go.
 var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetry, "", retryOne},
 	{saysRetry, "due immediately", retryDue},
@@ -77,6 +82,7 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysPing, "", ping},
 }}
 
+// The retried job is available now, with new attempts, and the other dead job stays.
 func retryOne(r *rig) {
 	want, other := r.settled(core.Dead), r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
@@ -87,6 +93,7 @@ func retryOne(r *rig) {
 	r.wantJob(other)
 }
 
+// Its due time is the time of the Retry, not that of the failure.
 func retryDue(r *rig) {
 	j := r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
@@ -97,6 +104,7 @@ func retryDue(r *rig) {
 	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
 }
 
+// The job used up all attempts and repeats. After a Retry it has as many as a new one.
 func retryBudget(r *rig) {
 	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
@@ -112,6 +120,7 @@ func retryBudget(r *rig) {
 	r.equal("attempts left after as many as there were", r.job(j.ID).Attempt, r.job(j.ID).MaxAttempts)
 }
 
+// An operator sees the attempts of all lives of a job, in order.
 func retryAttempts(r *rig) {
 	var want []core.Attempt
 	id := r.put().ID
@@ -127,6 +136,7 @@ func retryAttempts(r *rig) {
 	r.equal("Attempts", r.attempts(id), want)
 }
 
+// An empty id and lane mean every dead job.
 func retryAll(r *rig) {
 	dead := map[core.Lane]core.Job{}
 	for _, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
@@ -139,6 +149,7 @@ func retryAll(r *rig) {
 	}
 }
 
+// A lane selects its own dead jobs only, and an unknown lane none.
 func retryLane(r *rig) {
 	other := r.settled(core.Dead)
 	r.lane = "queue/b"
@@ -149,6 +160,8 @@ func retryLane(r *rig) {
 	r.equal("Retry of an unknown lane", r.retry("", "queue/nobody"), 0)
 }
 
+// Completed, waiting, running and new jobs are named one by one, by lane and altogether, before
+// and after their due times. A running job that was retried would run twice.
 func retryOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Retryable), r.taken().Job, r.put()}
 	r.now = r.now.Add(time.Second)
@@ -177,11 +190,13 @@ func retryUnknown(r *rig) {
 	r.wantJob(dead)
 }
 
+// Jobs that an operator retried by id must not be ended early as those of a stray.
 func retryStray(r *rig) {
 	dead := r.settled(core.Dead)
 	r.retryInStray(func() int { return r.retry(dead.ID, "") })
 }
 
+// The same for a lane. A Retry of nothing begins the time anew as well.
 func retryStrays(r *rig) {
 	r.settled(core.Dead)
 	r.retryInStray(func() int { return r.retry("", r.lane) })
@@ -202,7 +217,8 @@ func (r *rig) retryInStray(retry func() int) {
 	r.equal("Strays after Retry", r.strays(), map[core.Lane]time.Time{r.lane: r.now, "handler/other": r.now})
 }
 
-// wantNoJob checks that no row of a job is stored.
+// wantNoJob checks that no row of a job is stored. Its attempts must be gone, too: no other call
+// would ever delete them.
 func (r *rig) wantNoJob(j core.Job) {
 	r.Helper()
 	if _, err := r.store.Job(context.Background(), j.ID); !core.IsKind(err, core.NotFound) {
@@ -211,6 +227,7 @@ func (r *rig) wantNoJob(j core.Job) {
 	r.equal("Attempts after Purge", r.attempts(j.ID), []core.Attempt{})
 }
 
+// wantNoEvent checks that an event is not stored.
 func (r *rig) wantNoEvent(id core.ID) {
 	r.Helper()
 	if _, err := r.store.Event(context.Background(), id); !core.IsKind(err, core.NotFound) {
@@ -218,6 +235,7 @@ func (r *rig) wantNoEvent(id core.ID) {
 	}
 }
 
+// A completed and a dead job go with their events a millisecond after they finished.
 func purgeOver(r *rig) {
 	over := []core.Job{r.settled(core.Completed), r.settled(core.Dead)}
 	r.now = r.now.Add(time.Millisecond)
@@ -229,6 +247,7 @@ func purgeOver(r *rig) {
 	r.equal("Purge again", r.purge(10), 0)
 }
 
+// A job that finished at the very time stays, with its event and attempt.
 func purgeBefore(r *rig) {
 	want := r.settled(core.Completed)
 	r.equal("Purge at the very time", r.purge(10), 0)
@@ -237,6 +256,7 @@ func purgeBefore(r *rig) {
 	r.equal("Attempts", len(r.attempts(want.ID)), 1)
 }
 
+// Events without jobs go by the time of their arrival.
 func purgeJobless(r *rig) {
 	a := r.arrival()
 	r.accepted(a)
@@ -246,6 +266,7 @@ func purgeJobless(r *rig) {
 	r.wantNoEvent(a.Event.ID)
 }
 
+// An event stays until the last of its jobs is deleted.
 func purgeShared(r *rig) {
 	a := r.arrival(r.lane, "handler/slow")
 	done, left := r.accepted(a)[0], a.Jobs[1]
@@ -261,6 +282,7 @@ func purgeShared(r *rig) {
 	r.wantNoEvent(a.Event.ID)
 }
 
+// Five jobs are purged two at a time, oldest first. Small steps keep senders from waiting.
 func purgeLimit(r *rig) {
 	var jobs []core.Job
 	for range 5 {
@@ -294,6 +316,7 @@ func purgeBareLimit(r *rig) {
 	}
 }
 
+// A limit of zero is no limit on some databases. It must delete nothing.
 func purgeNone(r *rig) {
 	want := r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
@@ -301,6 +324,7 @@ func purgeNone(r *rig) {
 	r.wantJob(want)
 }
 
+// Jobs that wait, run, were retried or were never taken stay, however old.
 func purgeOpen(r *rig) {
 	revived := r.settled(core.Dead)
 	r.retry(revived.ID, "")
@@ -315,8 +339,8 @@ func purgeOpen(r *rig) {
 	r.equal("Attempts", len(r.attempts(revived.ID)), 1)
 }
 
-// racePurge revives jobs while they are purged. Each job is deleted with all its rows or kept
-// with all of them.
+// racePurge revives jobs while they are purged. Each job is deleted with all its rows or kept with
+// all of them. Two purges run beside one caller that retries all jobs in order.
 func racePurge(r *rig) {
 	var dead []core.Job
 	for range r.scaled(40) {
@@ -353,6 +377,7 @@ func racePurge(r *rig) {
 	}
 }
 
+// A sender may use a delivery id or key again once the first row is deleted.
 func purgeNew(r *rig) {
 	first := []core.Arrival{r.delivered("d"), r.keyed("k")}
 	for _, a := range first {
@@ -392,6 +417,7 @@ func purgeGates(r *rig) {
 	r.equal("Gate with a failure", r.gate().Failures, 1)
 }
 
+// The time of a stray is in the row of its gate, which must therefore stay.
 func purgeStrayGates(r *rig) {
 	r.put()
 	since := r.strays()
@@ -400,6 +426,7 @@ func purgeStrayGates(r *rig) {
 	r.equal("Strays after Purge", r.strays(), since)
 }
 
+// Migrating a store with rows keeps them, and the store works.
 func migrate(r *rig) {
 	want := r.settled(core.Dead)
 	if err := r.store.Migrate(context.Background()); err != nil {
@@ -424,6 +451,7 @@ func raceMigrate(r *rig) {
 	r.wantJob(want)
 }
 
+// schema checks that both numbers of Schema are equal and at least 1.
 func schema(r *rig) {
 	have, want, err := r.store.Schema(context.Background())
 	if err != nil || have != want || want < 1 {
@@ -431,6 +459,7 @@ func schema(r *rig) {
 	}
 }
 
+// Schema is asked by commands that must not change the database.
 func schemaOnly(r *rig) {
 	want := r.settled(core.Dead)
 	schema(r)
@@ -438,6 +467,7 @@ func schemaOnly(r *rig) {
 	r.wantJob(want)
 }
 
+// A store that was just opened answers.
 func ping(r *rig) {
 	if err := r.store.Ping(context.Background()); err != nil {
 		r.Errorf("Ping = %v, want none", err)

@@ -8,6 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// Checks of Take, Due and of the rest of the Worklist. Take decides which worker has a job. A
+// failure means that jobs are delivered twice at the same time, too early, in the wrong order or
+// never.
+
 const (
 	saysDueTells   = "Due returns when the next job of each lane is due: in the past if a job is due already, and the end of the lease for a running job"
 	saysDueGates   = "It returns the gates of the lanes as well"
@@ -29,6 +33,7 @@ const (
 	saysRecover    = "Recover makes every running job of the lanes due at once, and returns the number of these jobs"
 )
 
+// The checks of Settle, Release and Recover are in settle.go, those of gates in gates.go.
 var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueTells, "the earliest of each lane", dueEarliest},
 	{saysDueTells, "in the past", duePast},
@@ -87,6 +92,8 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysRecover, "other jobs are unchanged", recoverOthers},
 }, worklistGates...)}
 
+// The returned job and the stored one agree in all fields, and the job is not due while it is
+// leased.
 func takeLeases(r *rig) {
 	want := r.put()
 	got := r.take(1)[0].Job
@@ -99,6 +106,7 @@ func takeLeases(r *rig) {
 	r.equal("Take while it is leased", len(r.takeQuotas(r.quota(9))), 0)
 }
 
+// A lane that is not asked for keeps its job.
 func takeLanes(r *rig) {
 	a := r.arrival("handler/a", "handler/b", "handler/c")
 	r.accepted(a)
@@ -107,8 +115,9 @@ func takeLanes(r *rig) {
 	r.equal("status in lane b", r.job(a.Jobs[1].ID).Status, core.Available)
 }
 
-// putReversed stores one job in each of the lanes, with due times in the reverse order of the lanes. It
-// returns the jobs in the order of due times.
+// putReversed stores one job in each of the lanes, with due times in the reverse order of the
+// lanes. It returns the jobs in the order of due times. So the order of due times differs from the
+// order of ids.
 func (r *rig) putReversed(lanes ...core.Lane) []core.Job {
 	r.Helper()
 	var order []core.Job
@@ -122,6 +131,7 @@ func (r *rig) putReversed(lanes ...core.Lane) []core.Job {
 	return order
 }
 
+// Single takes return jobs by due time, not by id. Retries would otherwise starve.
 func takeOldest(r *rig) {
 	order := r.putReversed(lanes(r.lane, 5)...)
 	for i, want := range order {
@@ -129,6 +139,7 @@ func takeOldest(r *rig) {
 	}
 }
 
+// Jobs with the same due time come in the order of their arrival.
 func takeOldestID(r *rig) {
 	jobs := r.accepted(r.arrival(lanes(r.lane, 5)...))
 	for i, want := range jobs {
@@ -150,6 +161,7 @@ func haulLanes(r *rig) {
 	r.equal("Take(b: 2, c: 9, a: 1): lanes", got, want)
 }
 
+// Two jobs of one event and one of another come with their own events.
 func haulEvents(r *rig) {
 	a, b := r.arrival("handler/a", "handler/b"), r.delivered("d")
 	b.Jobs[0].Lane, b.Event.Payload = "handler/b", []byte("another")
@@ -163,6 +175,7 @@ func haulEvents(r *rig) {
 	}
 }
 
+// Quotas below, above and of zero jobs, in one Take.
 func takeQuota(r *rig) {
 	for range 5 {
 		r.accepted(r.arrival("handler/a", "handler/b", "handler/c"))
@@ -176,7 +189,8 @@ func takeQuota(r *rig) {
 	r.equal("Take(a: 2, b: 9, c: 0) with 5 due in each", got, map[core.Lane]int{"handler/a": 2, "handler/b": 5})
 }
 
-// putSized stores n events of one job each, with payloads of that many bytes.
+// putSized stores n events of one job each, with payloads of that many bytes. The payloads are
+// text.
 func (r *rig) putSized(n, bytes int) (jobs []core.Job) {
 	r.Helper()
 	for range n {
@@ -202,7 +216,8 @@ func (r *rig) takeComplete(q core.Quota, bytes int) (jobs []core.TakenJob) {
 	return jobs
 }
 
-// takeBytes takes five jobs with a quota of bytes for two events.
+// takeBytes takes five jobs with a quota of bytes for two events. The first Take returns two whole
+// jobs and three bare ones, which are released untried.
 func takeBytes(r *rig) {
 	stored := r.putSized(5, 50_000)
 	q := r.quota(5)
@@ -219,7 +234,8 @@ func takeBytes(r *rig) {
 	r.equal("Take, both times", all, ids(stored))
 }
 
-// takeLarge takes jobs whose events are larger than the quota's bytes, one at a time.
+// takeLarge takes jobs whose events are larger than the quota's bytes, one at a time. Otherwise a
+// large event would stop its lane.
 func takeLarge(r *rig) {
 	r.putSized(2, 50_000)
 	q := r.quota(2)
@@ -230,6 +246,7 @@ func takeLarge(r *rig) {
 	r.nothingDue()
 }
 
+// Three takes of one job have three leases, since the lease is the fence against earlier holders.
 func takeNewLease(r *rig) {
 	seen := map[core.Lease]bool{}
 	r.put()
@@ -243,6 +260,7 @@ func takeNewLease(r *rig) {
 	}
 }
 
+// No time brings back a job that ended.
 func takeUnfinished(r *rig) {
 	r.settled(core.Completed)
 	r.settled(core.Dead)
@@ -250,6 +268,7 @@ func takeUnfinished(r *rig) {
 	r.nothingDue()
 }
 
+// A job is taken at its due time and not a millisecond before.
 func takeDue(r *rig) {
 	j := r.put()
 	due := r.now
@@ -259,6 +278,7 @@ func takeDue(r *rig) {
 	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
 }
 
+// A job whose worker vanished is taken at the end of its lease, as its second attempt.
 func takeOver(r *rig) {
 	j := r.taken()
 	r.now = j.DueAt.Add(-time.Millisecond)
@@ -270,6 +290,7 @@ func takeOver(r *rig) {
 	r.equal("Take again", again, want)
 }
 
+// Unknown lanes, no lanes and quotas of zero return nothing, and do not disturb other quotas.
 func takeEmpty(r *rig) {
 	j := r.put()
 	unknown := core.Quota{Lane: "handler/nobody", N: 5, Hold: leaseTime}
@@ -280,6 +301,7 @@ func takeEmpty(r *rig) {
 	r.equal("Take of an empty lane", ids(r.takeQuotas(r.quota(5))), []core.ID{})
 }
 
+// A Take that finds nothing due leaves waiting and running jobs as they are.
 func takeNothing(r *rig) {
 	waits, runs := r.settled(core.Retryable), r.taken().Job
 	r.now = r.now.Add(time.Second)
@@ -288,7 +310,9 @@ func takeNothing(r *rig) {
 	r.wantJob(runs)
 }
 
-// takeUntilSpent takes a job as often as its lane permits, and returns it from one Take more.
+// takeUntilSpent takes a job as often as its lane permits, and returns it from one Take more. A
+// handler's job has core.MaxRepeats attempts more, because the outcome of the last one is unknown if
+// its lease ended.
 func (r *rig) takeUntilSpent(maxAttempts int) core.TakenJob {
 	a := r.arrival(r.lane)
 	a.Jobs[0].MaxAttempts = maxAttempts
@@ -308,6 +332,8 @@ func (r *rig) takeUntilSpent(maxAttempts int) core.TakenJob {
 	return r.take(1)[0]
 }
 
+// Jobs of handlers and of queues, with one attempt and with three, are returned as spent
+// afterwards.
 func takeSpent(r *rig) {
 	for _, n := range []int{1, 3} {
 		for lane, repeats := range map[core.Lane]int{core.HandlerLane(nth(n)): core.MaxRepeats, core.QueueLane(nth(n)): 0} {
@@ -319,6 +345,7 @@ func takeSpent(r *rig) {
 	}
 }
 
+// The worker ends a spent job as dead. It shows as many attempts as it was permitted.
 func settleSpent(r *rig) {
 	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
@@ -331,6 +358,7 @@ func settleSpent(r *rig) {
 	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
 }
 
+// Releasing a spent job must not give it another attempt.
 func releaseSpent(r *rig) {
 	j := r.takeUntilSpent(1)
 	r.release(r.now, j.Job)
@@ -338,6 +366,7 @@ func releaseSpent(r *rig) {
 	r.equal("Take: Spent", again.Spent(), true)
 }
 
+// Each lane has three waiting jobs, of which the earliest counts.
 func dueEarliest(r *rig) {
 	want := map[core.Lane]time.Time{}
 	for i, l := range []core.Lane{"handler/a", "handler/b", "queue/c"} {
@@ -353,6 +382,7 @@ func dueEarliest(r *rig) {
 	r.equal("Due(c, a)", r.due("queue/c", "handler/a"), want)
 }
 
+// Due returns a time in the past if a job is due, whatever the time of the caller.
 func duePast(r *rig) {
 	retry := r.settled(core.Retryable)
 	first := r.put()
@@ -364,6 +394,7 @@ func duePast(r *rig) {
 	r.equal("Due does not depend on the time of asking", r.due(r.lane)[r.lane], retry.DueAt)
 }
 
+// A worker that polls looks again when a lease ends, in case its holder vanished.
 func dueLease(r *rig) {
 	j := r.taken()
 	r.equal("Due of a running job", r.due(r.lane)[r.lane], j.DueAt)
@@ -371,6 +402,7 @@ func dueLease(r *rig) {
 	r.equal("Due of a running and a waiting one", r.due(r.lane)[r.lane], r.now)
 }
 
+// Lanes in which all jobs are finished need no worker.
 func dueAbsent(r *rig) {
 	r.accepted(r.arrival("handler/other"))
 	r.settled(core.Completed)
@@ -382,7 +414,8 @@ func dueAbsent(r *rig) {
 	r.equal("Due of all of them", r.due("handler/nobody", "handler/other", r.lane), map[core.Lane]time.Time{"handler/other": r.now})
 }
 
-// RunFaults, which sees statements, checks that no statement writes.
+// Workers ask all the time, so Due must not write: the state of the store stays the same.
+// RunFaults, which sees statements, checks in addition that no statement writes.
 func dueNoWrite(r *rig) {
 	r.taken()
 	r.put()
