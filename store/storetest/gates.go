@@ -11,8 +11,8 @@ import (
 // reads and Settle moves, so all processes of a database agree on it. The checks set the rig's
 // time to the moments before, at and after each limit. A failure means that a handler that is down
 // is called without a pause, that one which recovered is flooded, or that it is never called
-// again. The checks of probes, verdicts and strays are in probes.go, those of breaker settings in
-// breakers.go.
+// again. The checks of probes and verdicts are in probes.go, those of strays in strays.go, those
+// of breaker settings in breakers.go.
 
 const (
 	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
