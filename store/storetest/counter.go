@@ -27,6 +27,7 @@ const (
 
 // Cases of refs are checked through all three methods, by wantRefs.
 var counter = role{name: "Counter", checks: []check{
+	// What a ref means to each of the three methods.
 	{saysRefs, "by lease", refsLease},
 	{saysRefs, "by id", refsID},
 	{saysRefs, "after the end of the lease", refsLate},
@@ -40,6 +41,7 @@ var counter = role{name: "Counter", checks: []check{
 	{saysSameJob, "the same ref", sameRef},
 	{saysSameJob, "by lease and by id", sameJob},
 	{saysSameJob, "beside an older lease", sameOlder},
+	// The effects of each method.
 	{saysAck, "", ackCompletes},
 	{saysAck, "after a failure", ackAfterFailure},
 	{saysAck, "many", ackMany},

@@ -39,11 +39,13 @@ const (
 // worklistGates are the checks of the Worklist that involve gates. They are part of the role
 // Worklist, in whose interface the sentences are.
 var worklistGates = []check{
+	// A Take without a Pass.
 	{saysNoPass, "open", shutOpen},
 	{saysNoPass, "after it closed", shutRamp},
 	{saysNoPass, "closed by a fast clock", shutAhead},
 	{saysNoPass, "closed after the clock was set back", shutFuture},
 	{saysNoPass, "failures below the threshold", shutNot},
+	// A Take with an interval.
 	{saysPaced, "open", pacedOpen},
 	{saysPaced, "ahead", pacedAhead},
 	{saysPaced, "beyond the horizon", pacedHorizon},
@@ -55,12 +57,14 @@ var worklistGates = []check{
 	{saysStarts, "concurrent takers", raceStarts},
 	{saysClosedAt, "interval", closedInterval},
 	{saysClosedAt, "probe", closedProbe},
+	// A Take for a probe.
 	{saysProbe, "at ProbeAt", probeTime},
 	{saysProbe, "closed", probeClosed},
 	{saysProbe, "after the clock was set back", probeHorizon},
 	{saysProbe, "nothing is due", probeNothing},
 	{saysOneProbe, "in sequence", probeInTurn},
 	{saysOneProbe, "concurrently", raceProbes},
+	// Settle: alerts, and verdicts that move gates.
 	{saysRise, "", rise},
 	{saysRise, "lost", riseLost},
 	{saysRise, "settled again", riseAgain},
@@ -81,12 +85,14 @@ var worklistGates = []check{
 	{saysNewest, "no verdict", newestSilent},
 	{saysNewest, "deliveries that are no probe", newestOthers},
 	{saysNewest, "older probe", newestOlder},
+	// Operators and workers that stop.
 	{saysCloses, "", closes},
 	{saysClosed, "", closesSome},
 	{saysCloseSame, "", closesAgain},
 	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
 	{saysProbeBack, "released jobs that are no probe", probeBackOthers},
+	// Lanes that no configuration knows.
 	{saysStrays, "", straysFound},
 	{saysStrays, "each subset of known lanes", straysBetween},
 	{saysKnown, "", straysKnown},

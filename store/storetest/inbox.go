@@ -29,16 +29,19 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysAccept, "the jobs", acceptJobs},
 	{saysStable, "", acceptStable},
 	{saysNoJobs, "", acceptNoJobs},
+	// The same arrival once more.
 	{saysAcceptAgain, "with jobs", acceptSame},
 	{saysAcceptAgain, "without jobs", acceptSameNoJobs},
 	{saysAcceptAgain, "after its job changed", acceptSameLater},
 	{saysAcceptAgain, "of an arrival stored in part", acceptSamePart},
 	{saysAcceptAgain, "of a duplicate", acceptSameDuplicate},
+	// Another arrival with a known delivery id.
 	{saysDelivery, "", acceptDelivery},
 	{saysDelivery, "the keys of a duplicate stay free", acceptDeliveryKeys},
 	{saysDelivery, "before the key", acceptDeliveryBeforeKey},
 	{saysDelivery, "same id in another source", acceptDeliverySources},
 	{saysDelivery, "without a delivery id", acceptDeliveryNone},
+	// Jobs with a known key.
 	{saysKey, "left out", acceptKeyLeftOut},
 	{saysKey, "duplicate", acceptKeyDuplicate},
 	{saysKey, "beside a job without a key", acceptKeyPart},
@@ -46,15 +49,18 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysKey, "after the first job finished", acceptKeyFinished},
 	{saysKey, "within one arrival", acceptKeyTwice},
 	{saysKey, "without a key", acceptKeyNone},
+	// The same from concurrent callers.
 	{saysOneAtATime, "delivery id", raceDelivery},
 	{saysOneAtATime, "key", raceKey},
 	{saysOneAtATime, "two keys in opposite orders", raceKeys},
+	// Several arrivals in one call.
 	{saysTogether, "as Accept does", acceptAll},
 	{saysTogether, "many", acceptAllMany},
 	{saysTogether, "with runs", acceptAllRuns},
 	{saysTogether, "concurrent callers", raceAcceptAll},
 	{saysTogetherOrder, "", acceptAllRepeats},
 	{saysTogetherNone, "", acceptAllNone},
+	// Arrivals with workflow runs.
 	{saysRunsStored, "", acceptRuns},
 	{saysRunsStored, "once", acceptRunsAgain},
 	{saysRunsStored, "not those of a duplicate", acceptRunsDuplicate},

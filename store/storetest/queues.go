@@ -31,12 +31,14 @@ const (
 // queues holds the checks of the Worklist, the Ledger and Upkeep for queues. counter.go has the
 // checks of refs.
 var queues = role{name: "Queues", checks: []check{
+	// Messages whose last lease ended.
 	{saysLapsed, "", lapsedOver},
 	{saysLapsed, "of the lanes", lapsedLanes},
 	{saysLapsed, "longest over first", lapsedOrder},
 	{saysLapsed, "limit", lapsedLimit},
 	{saysLapsedSpent, "", lapsedSpent},
 	{saysLapsedReads, "", lapsedReads},
+	// Counts for metrics and operators.
 	{saysTallies, "", tallyEach},
 	{saysTallies, "of the lanes", tallyLanes},
 	{saysTallies, "at the given time", tallyTime},
@@ -44,6 +46,7 @@ var queues = role{name: "Queues", checks: []check{
 	{saysTallies, "scheduled", tallyScheduled},
 	{saysTallies, "oldest due time", tallyOldest},
 	{saysNoTally, "", tallyNone},
+	// Looking without taking.
 	{saysPeek, "", peekDue},
 	{saysPeek, "in the order of Take", peekOrder},
 	{saysPeek, "unchanged jobs", peekAsIs},
@@ -52,6 +55,7 @@ var queues = role{name: "Queues", checks: []check{
 	{saysPeek, "writes nothing", peekReads},
 	{saysPeekLimit, "", peekLimit},
 	{saysPeekBytes, "", peekBytes},
+	// Dead messages, and their removal.
 	{saysDead, "", deadLetters},
 	{saysDead, "of the lane", deadLane},
 	{saysDead, "one by one", deadPages},

@@ -37,6 +37,7 @@ var runs = role{name: "Runs", checks: []check{
 	{saysSurvey, "each once, in order", surveyOrder},
 	{saysSurvey, "of the epoch and run", surveyEpoch},
 	{saysUnwanted, "", surveyNone},
+	// Transitions: each part, the number of a run as their fence, and repetitions.
 	{saysTransit, "", transitTells},
 	{saysTransit, "none", transitNone},
 	{saysAllOrNothing, "", transitAll},
@@ -64,6 +65,7 @@ var runs = role{name: "Runs", checks: []check{
 	{saysOneForSeq, "concurrently, several runs in each call", raceTransits},
 	{saysOneForSeq, "reply and callback", raceCallback},
 	{saysOneForSeq, "items of a map join", raceJoin},
+	// The jobs of a run, held or not.
 	{saysAnyLease, "job not taken", transitUnheld},
 	{saysAnyLease, "job held by another worker", transitHeld},
 	{saysAnyLease, "then an outcome", transitThenSettle},
@@ -77,6 +79,7 @@ var runs = role{name: "Runs", checks: []check{
 	{saysAnyLease, "released at the same time", raceTransitRelease},
 	{saysAnyLease, "taken at the same time", raceTransitTake},
 	{saysNewJobs, "", transitNewJobs},
+	// Tokens and receipts of callbacks.
 	{saysAwaited, "", awaitedStep},
 	{saysAwaited, "several of a step", awaitedSeveral},
 	{saysInvalidToken, "expired", awaitedExpired},

@@ -33,6 +33,7 @@ const (
 
 // Checks with other subjects are in retries.go, scheduled.go, aroundruns.go and rehearse.go.
 var upkeep = role{name: "Upkeep", checks: []check{
+	// Retry: which jobs it revives, with how many attempts, and which jobs it leaves.
 	{saysRetry, "", retryOne},
 	{saysRetry, "due immediately", retryDue},
 	{saysRetry, "with all attempts", retryBudget},
@@ -53,6 +54,7 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryStray, "one", retryStray},
 	{saysRetryStray, "of a lane", retryStrays},
 	{saysRetryRun, "", retryRuns},
+	// Purge: what it deletes, how much of it in a call, and what it must leave.
 	{saysPurge, "", purgeOver},
 	{saysPurge, "not at that time", purgeBefore},
 	{saysPurge, "an event without jobs", purgeJobless},
@@ -72,6 +74,7 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysDefsStay, "", purgeDefinitions},
 	{saysPurgeGates, "", purgeGates},
 	{saysPurgeGates, "of a stray", purgeStrayGates},
+	// The start of a process, and the calls of health checks.
 	{saysMigrate, "", migrate},
 	{saysMigrateTwo, "", raceMigrate},
 	{saysSchema, "", schema},

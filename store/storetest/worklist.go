@@ -35,6 +35,7 @@ const (
 
 // The checks of Settle, Release and Recover are in settle.go, those of gates in gates.go.
 var worklist = role{name: "Worklist", checks: append([]check{
+	// Due: when a worker has to look again, and through which gate.
 	{saysDueTells, "the earliest of each lane", dueEarliest},
 	{saysDueTells, "in the past", duePast},
 	{saysDueTells, "the end of a lease", dueLease},
@@ -43,6 +44,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueAbsent, "", dueAbsent},
 	{saysDueAbsent, "unchanged gate", dueUnmoved},
 	{saysDueReads, "", dueNoWrite},
+	// Take: which jobs, in which order, under which lease, with what beside them.
 	{saysTake, "leases", takeLeases},
 	{saysTake, "the given lanes only", takeLanes},
 	{saysTake, "each lane's longest due first", takeOldest},
@@ -66,6 +68,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysTakenRun, "", takeRuns},
 	{saysTakenRun, "later", takeRunsLater},
 	{saysTakenRun, "without a step", takeStepless},
+	// Settle: each outcome, lost outcomes and repeated ones.
 	{saysSettle, "completed", settleCompleted},
 	{saysSettle, "retryable", settleRetryable},
 	{saysSettle, "dead", settleDead},
