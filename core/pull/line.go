@@ -79,7 +79,7 @@ func (p *Puller) stand(ctx context.Context, l *line, r Request) answer {
 		case a := <-c.answer:
 			return a
 		case <-timer.C:
-			p.expire(l, c)
+			p.expire(l, c) // a Take under way may still bring the answer, so the loop goes on
 		case <-ctx.Done():
 			return p.leave(l, c)
 		case <-p.closing.Done():
@@ -88,7 +88,8 @@ func (p *Puller) stand(ctx context.Context, l *line, r Request) answer {
 	}
 }
 
-// join adds a consumer to the end of a line, and starts a claim.
+// join adds a consumer to the end of a line, and starts a claim. A claim that is under way already
+// may serve the consumer too.
 func (p *Puller) join(l *line, c *consumer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -176,6 +176,8 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 	for i, m := range messages {
 		jobs[i] = m.Job
 	}
+	// The consumer has disconnected, so its ctx is usually done. Without the release its messages
+	// would stay invisible until their leases end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()
 	for trouble := core.Backoff(0); ctx.Err() == nil; {
@@ -188,6 +190,7 @@ func (p *Puller) Return(ctx context.Context, queue string, messages []core.Taken
 			return
 		}
 		p.Observe(core.Troubled{Doing: "release", Err: err})
+		// Any other error would come again. Then the leases end, and the attempts count.
 		if !core.IsKind(err, core.Unavailable) {
 			return
 		}
