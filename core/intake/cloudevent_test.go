@@ -44,7 +44,7 @@ func TestStructuredCloudEvents(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				d := newDoor(testSources)
 				source := map[Kind]string{Event: "app", Webhook: "plain"}[kind]
-				// What binary mode would say is not believed beside a structured event.
+				// The attributes of a structured event count, and not the headers of binary mode.
 				if _, err := d.Receive(t.Context(), request(kind, source, tt.body, "Content-Type", "Application/CloudEvents+JSON; charset=UTF-8", "Ce-Type", "no", "Ce-Other", "no")); err != nil {
 					t.Fatal(err)
 				}
@@ -105,8 +105,8 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// TestAttributesKept: what makes it a CloudEvent is kept before any extension, and
-// what is not kept is one line in the log.
+// TestAttributesKept: the required attributes are kept before any extension, and the attributes
+// that are not kept make one line in the log.
 func TestAttributesKept(t *testing.T) {
 	var log bytes.Buffer
 	d := newDoor(testSources)
@@ -132,7 +132,7 @@ func TestAttributesKept(t *testing.T) {
 	}
 }
 
-// TestDeliveryIDsDiffer: what differs has ids that differ.
+// TestDeliveryIDsDiffer: different events have different delivery ids.
 func TestDeliveryIDsDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for name, header := range map[string][]string{

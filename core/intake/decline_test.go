@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// TestDecline: each consumer that gets no job for an event is told, with the reason, and no
-// other is. The judgement is that of a replay.
+// TestDecline: the result has each consumer of the source that gets no job for an event, with the reason, and no
+// other consumer. It matches the jobs that a replay makes.
 func TestDecline(t *testing.T) {
 	filter := func(text string) *expr.Filter {
 		f, err := expr.ParseFilter(text)

@@ -13,8 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// FuzzReceive: whatever a request holds, it is refused with a text for its sender,
-// or leaves an event that every store can hold and that keeps no credentials.
+// FuzzReceive: each request either is refused with a text for its sender, or leaves an event that
+// every store can hold and that keeps no credentials.
 func FuzzReceive(f *testing.F) {
 	add := func(source int, contentType, name, value, body string) {
 		f.Add(source, contentType, name, value, []byte(body))

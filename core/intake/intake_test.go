@@ -18,7 +18,7 @@ import (
 // received is when every request of these tests began to arrive.
 var received = time.Date(2026, 3, 4, 5, 6, 7, 891_234_567, time.UTC)
 
-// inbox is a store that remembers what it accepted and answers as it is told.
+// inbox is a store that keeps the arrivals that it accepted, and answers as the test sets.
 type inbox struct {
 	got    []core.Arrival
 	answer core.Receipt // zero answers as for a new event
@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 			}
 			source := tt.r.Source
 			if source == "nope" {
-				source = "" // whatever it is called
+				source = "" // an unknown source has no name in facts
 			}
 			var want core.Fact = core.TurnedAway{Source: source, Kind: tt.kind}
 			if tt.want == "Invalid signature" {
@@ -322,7 +322,7 @@ func TestStoreErrorsPass(t *testing.T) {
 
 func TestEmptyBody(t *testing.T) {
 	d := newDoor(testSources)
-	const form = "application/x-www-form-urlencoded" // what curl says of -d ''
+	const form = "application/x-www-form-urlencoded" // as curl -d '' sends it
 	for _, r := range []Request{request(Event, "app", "", "Content-Type", form), request(Webhook, "plain", "", "Content-Type", form)} {
 		if _, err := d.Receive(t.Context(), r); err != nil {
 			t.Fatal(err)

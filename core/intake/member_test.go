@@ -46,7 +46,7 @@ func FuzzStringMember(f *testing.F) {
 	})
 }
 
-// decoded is what stringMember is measured against.
+// decoded returns the member as encoding/json reads it. stringMember must return the same.
 func decoded(doc []byte, name string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(doc, &members) != nil {

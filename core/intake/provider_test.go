@@ -15,7 +15,8 @@ func providerSources() (all []Source) {
 	return all
 }
 
-// TestProviders: what real senders send, cut short.
+// TestProviders: requests of real senders, shortened, are accepted with the right type and
+// delivery id.
 func TestProviders(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
 	for _, tt := range []struct {
@@ -167,8 +168,8 @@ func TestUnsignedAttributes(t *testing.T) {
 	}
 }
 
-// TestByBody: for a source that recognizes repeats by the body, equal bodies are one delivery
-// whatever their headers contain. Different bodies are different deliveries.
+// TestByBody: for a source that recognizes repeats by the body, equal bodies are one delivery,
+// also with different headers. Different bodies are different deliveries.
 func TestByBody(t *testing.T) {
 	const structured = `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1}`
 	sources := verifiedSources()

@@ -21,8 +21,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A stored event concerns whom it would concern if it came in now, but that nobody tells
-// duplicates, and that a workflow whose params it lacks keeps it from nobody else.
+// A stored event gets the jobs that it would get if it arrived now, with two differences. Repeats
+// are not recognized. If the event lacks the params of a workflow, only that workflow is left out.
 func TestRematch(t *testing.T) {
 	consumers := []Consumer{
 		{Lane: "handler/all", Source: "app", Key: must(expr.ParsePath("$.id")), MaxAttempts: 5},

@@ -72,8 +72,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestSubscriptions: what is about a subscription is answered and told, and leaves
-// no event.
+// TestSubscriptions: messages about a subscription are answered and reported, and leave no event.
 func TestSubscriptions(t *testing.T) {
 	for kind, want := range map[string]struct {
 		answer string
@@ -99,7 +98,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// TestForgeries: only what a sender could not prove is a fact, and rings the alarm.
+// TestForgeries: only a message that cannot be verified is a fact, and rings the alarm.
 func TestForgeries(t *testing.T) {
 	strict := Source{Name: "strict", Kind: Topic, Topic: sns.NewTopic(sns.Options{
 		Certificates: sns.NewCertificates(func(context.Context, string, int64) (int, []byte, error) { return 0, nil, errors.New("away") }, nil),

@@ -25,7 +25,7 @@ func within(parent core.Span) core.Span {
 	return made
 }
 
-// What is stored with an event of the trace that it came in, and what is told of it.
+// The span of the intake is stored with the event, and the span of the sender is in its fact.
 func TestTrace(t *testing.T) {
 	for _, c := range []struct {
 		name          string

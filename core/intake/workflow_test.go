@@ -68,7 +68,7 @@ func TestRunsBegin(t *testing.T) {
 	}
 }
 
-// What one workflow cannot take nobody gets, whatever door it comes in by.
+// An event whose params one workflow refuses makes no job for any consumer, by each entrance.
 func TestParamsAreChecked(t *testing.T) {
 	sources := append(testSources, topicSource(nil), Source{Name: "nightly", Kind: Tick})
 	for _, tt := range []struct {
@@ -97,7 +97,7 @@ func TestParamsAreChecked(t *testing.T) {
 			}
 			facts := []core.Fact{core.TurnedAway{Source: tt.source, Kind: core.Invalid}}
 			if tt.source == "nightly" {
-				facts = nil // nobody sent it
+				facts = nil // no sender was refused
 			}
 			if diff := cmp.Diff(facts, d.facts); len(d.inbox.got) != 0 || diff != "" {
 				t.Errorf("stored %+v, facts (-want +got):\n%s", d.inbox.got, diff)

@@ -14,8 +14,8 @@ import (
 
 // A piece is finished work, from which a span is made.
 //
-// It holds what the SDK needs at once: a span is started and ended in one call, with the times of
-// the work.
+// It has all data of a span, since the span is started and ended in one call, with the times of the
+// work.
 type piece struct {
 	core.Span
 	parent trace.SpanContext

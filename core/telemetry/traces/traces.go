@@ -124,9 +124,9 @@ func (x *Exporter) Begin(parent core.Span) core.Span {
 	return core.Span{Trace: c.TraceID(), ID: c.SpanID(), Flags: byte(c.TraceFlags())}
 }
 
-// Close sends the queued spans, until ctx is done. An error gives the number of spans that were
-// lost and that no log line has counted: spans that are still unsent, and those that were lost
-// since the last line. Facts observed later are ignored.
+// Close sends the queued spans, until ctx is done. An error gives the number of lost spans that no
+// log line has counted: the unsent spans, and the spans lost since the last line. Facts observed
+// later are ignored.
 func (x *Exporter) Close(ctx context.Context) error {
 	x.sender.closed.Store(true)
 	err := x.provider.Shutdown(ctx)
