@@ -74,6 +74,7 @@ type vigil struct {
 // clock returns the time of the database, like all times of a vigil.
 func (v *vigil) clock() time.Time { return v.a.database.times.Now() }
 
+// newVigil returns the vigil of a worker that is not awake beyond its due jobs yet.
 func (f *function) newVigil(a *assembly, in invocation, b core.Budget) *vigil {
 	return &vigil{function: f, invocation: in, a: a, until: earlier(b.Until, a.Worker.Last(in.end)), ahead: 2 * b.Rest}
 }
@@ -102,6 +103,8 @@ func (v *vigil) more(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil || !looked.Before(v.until) {
 		return false, nil
 	}
+	// The store remembers below which due times it found no jobs. Jobs of other processes may lie
+	// there.
 	v.a.store.ForgetFloors()
 	next, beyond, err := v.a.Worker.Next(ctx, v.end, v.room())
 	if err != nil {
@@ -177,6 +180,7 @@ func (v *vigil) freshen(ctx context.Context, beyond time.Time) (again time.Time)
 	if beyond.Equal(v.called) && now.Before(v.retry) {
 		return v.retry
 	}
+	// The state is set before the nudge is sent, so that no second look starts another nudge.
 	v.called, v.retry = beyond, now.Add(freshHold)
 	v.relief.Go(func() {
 		if !v.callFresh(context.WithoutCancel(ctx)) {
@@ -203,6 +207,7 @@ func (v *vigil) callFresh(ctx context.Context) bool {
 	switch {
 	case err != nil:
 		return false
+	// Another worker has taken the attempt meanwhile.
 	case beyond.IsZero() || beyond.After(now):
 		return true
 	case !v.turn(ctx, now, freshTurn, freshHold):

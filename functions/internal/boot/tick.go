@@ -22,6 +22,9 @@ const (
 )
 
 // A ticking is a function that runs a tick in each invocation.
+//
+// The worker and cron functions are of this kind. They serve no requests: each invocation is the
+// event of a schedule, or a nudge.
 type ticking struct {
 	*function
 	tick func(context.Context, *assembly, invocation) (any, error)
@@ -45,10 +48,13 @@ func (t *ticking) Invoke(ctx context.Context, event []byte) (answer []byte, err 
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
+	// The assembly is made once in an environment, and used again by later invocations.
 	a, err := t.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
+	// The environment was suspended since the last invocation, so its monotonic clock may have stood
+	// still.
 	a.database.times.Resume()
 	began := t.clock()
 	if err := t.reach(ctx, a); err != nil {
@@ -73,6 +79,7 @@ const (
 // reach returns when the database answers. It returns an error after reachFor, so that Lambda
 // sees a failed invocation instead of a tick that waits.
 func (t *ticking) reach(ctx context.Context, a *assembly) error {
+	// The machine's clock measures the wait: the database's clock is not known before it answers.
 	until := t.clock().Add(reachFor)
 	if deadline, ok := ctx.Deadline(); ok {
 		until = earlier(until, t.clock().Add(time.Until(deadline)-endBefore))
@@ -116,6 +123,7 @@ type workReport struct {
 	Lost      int `json:"lost"`
 }
 
+// add adds the counts of another tick of the same invocation.
 func (w *workReport) add(r core.Report) {
 	w.Completed += r.Completed
 	w.Failed += r.Failed
@@ -138,6 +146,8 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 		defer v.relieveAtEnd(ctx)()
 		return &report, v.keep(ctx, b, &report)
 	}
+	// Records are deleted beside the deliveries. The invocation ends only after both, since Lambda
+	// freezes the environment then.
 	var purging sync.WaitGroup
 	purging.Go(func() { f.purge(ctx, a, b) })
 	defer purging.Wait()
@@ -186,6 +196,7 @@ func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) e
 	return err
 }
 
+// earlier returns the earlier of two times, neither of which is zero.
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -198,12 +209,14 @@ func (f *function) fire(ctx context.Context, a *assembly, in invocation) (any, e
 	if a.Cron == nil {
 		return struct{}{}, nil
 	}
+	// A fired slot stores jobs, so the worker's function is nudged while the schedules run.
 	nudging, stop := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { a.nudger.run(nudging) })
+	var running sync.WaitGroup
+	running.Go(func() { a.nudger.run(nudging) })
 	err := a.Cron.Tick(ctx, core.Budget{Until: in.until(fireFor), End: in.end, Rest: a.Rest, Brief: true})
 	stop()
-	beside.Wait()
+	running.Wait()
+	// The last nudge is sent before the invocation ends, or its jobs would wait until the next minute.
 	a.nudger.flush(context.WithoutCancel(ctx))
 	return struct{}{}, err
 }
