@@ -31,7 +31,7 @@ type allowance struct {
 	secrets []spelling
 }
 
-// A spelling is how a file writes a secret.
+// A spelling is how a file writes a secret. Only the file's own text is kept, since the file does not contain the values of variables.
 type spelling struct {
 	at        position
 	path      string
@@ -211,6 +211,7 @@ func (a *allowance) inPlain(c *Config, s spelling) bool {
 // secretURL reports whether the address of an alert is secret: it is the address of a chat,
 // which is its credential, or it contains a credential.
 func (a *allowance) secretURL(c *Config, path string) bool {
+	// The number finds the type of the alert, which decides whether its address is secret.
 	i := 0 // an alert that is given without a list has no number
 	if number, found := strings.CutPrefix(path, "alerts["); found {
 		i, _ = strconv.Atoi(strings.TrimSuffix(number, "].url"))
@@ -241,6 +242,7 @@ var passwordForms = []*regexp.Regexp{
 // hasPassword reports whether the URL of a database has a password without a variable in it.
 func hasPassword(url string) bool {
 	for _, form := range passwordForms {
+		// A password that is a variable, in whole or in part, is not spelled out in the file.
 		for _, m := range form.FindAllStringSubmatch(url, -1) {
 			if m[1] != "" && !strings.Contains(m[1], variableMark) {
 				return true

@@ -41,6 +41,7 @@ func (c *Config) Forbids(next *Config) Problems {
 		g.problem("sources", "cannot all be removed while the gateway runs: a file that is only partly written looks the same; restart it to apply this")
 	}
 	for _, s := range next.SortedSources() {
+		// A new source may have any settings.
 		if was, known := g.was(s.Name); known && s.Type != "cron" { // a schedule has no senders
 			g.source(was, s)
 			g.senders(was, s)
@@ -98,7 +99,8 @@ func (g guard) proxies() {
 	}
 }
 
-// A guard compares the next configuration with the present one. It reports like a checker.
+// A guard compares the next configuration with the present one. It reports like a checker. Its
+// Config is the next configuration, so that problems have the positions of the new file.
 type guard struct {
 	checker
 	now *Config
@@ -107,6 +109,7 @@ type guard struct {
 // fixed reports changed fields that a running program cannot change.
 func (g guard) fixed() {
 	was, is := g.now.Database, g.Database
+	// These are opened once, at the start of the program.
 	for _, f := range []struct {
 		path string
 		same bool

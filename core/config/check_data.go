@@ -52,6 +52,7 @@ func (k *checker) resultPath(path string, p *Parsed[*expr.Path]) {
 	if p.Text == "" || p.Text == "null" {
 		return
 	}
+	// The result is written to this place, so the path must lead to exactly one.
 	const must = "must be a JSONPath to one place, as in $.stock or $.parts[0], or $ to replace the state, or null to drop the result"
 	err := keep(p, expr.ParsePath)
 	switch {

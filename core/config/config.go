@@ -118,7 +118,7 @@ type Retry struct {
 	Interval Duration `yaml:"interval" range:"1ms 1d"`
 }
 
-// Worker bounds the delivery of jobs.
+// Worker bounds the delivery of jobs. Each process has these bounds for itself.
 type Worker struct {
 	// StaleThresholdSecs is after how many seconds a running job counts as stuck, 1 to 86400,
 	// default 300.
@@ -156,7 +156,8 @@ func (c *Config) SortedQueues() []Queue { return slices.Collect(sorted(c.Queues)
 // SortedWorkflows returns the workflows in the order of their names.
 func (c *Config) SortedWorkflows() []Workflow { return slices.Collect(sorted(c.Workflows)) }
 
-// sorted yields the entries of a map in the order of their names.
+// sorted yields the entries of a map in the order of their names. Problems, lanes and metrics
+// then come in the same order in every process.
 func sorted[T any](entries map[string]T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for _, name := range names(entries) {

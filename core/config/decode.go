@@ -20,7 +20,8 @@ type decoder struct {
 	file   func(name string) ([]byte, error) // reads a file that the tree names, see readAll; nil if the tree may name none
 }
 
-// rules are the struct tag of a field; see the package comment.
+// rules are the struct tag of a field; see the package comment. They are read from the tags at
+// each decoding, which is rare.
 type rules struct {
 	required, single, keepNull bool
 	schema, filled, off        bool

@@ -28,7 +28,9 @@ func Default() *Config {
 	}
 }
 
-// entries holds the initial value of an entry, before its fields are read.
+// entries holds the initial value of an entry, before its fields are read. Fields with another
+// default than zero are set here before the decoder reads the entry, so it need not know which
+// fields are missing.
 var entries = map[reflect.Type]any{
 	reflect.TypeFor[Source]():         Source{Timezone: "UTC"},
 	reflect.TypeFor[Handler]():        Handler{Type: "http", Method: "POST", CircuitBreaker: defaultBreaker},

@@ -90,6 +90,7 @@ func definitions(tree *node, r *report) map[string]*core.Definition {
 // define writes one definition. If the definition is too large, the result may be cut, but is
 // still too large to pass.
 func define(tree *node, workflow entry) []byte {
+	// The definition has the form of a configuration, so the same pipeline reads it.
 	root, workflows := &node{kind: mapping}, &node{kind: mapping}
 	if delivery := tree.field("delivery"); delivery != nil {
 		if retry := delivery.field("default_retry"); retry != nil {
@@ -119,6 +120,8 @@ func bounded(workflow *node) *node {
 	if workflow.kind != mapping || workflow.field(maxBytes) != nil {
 		return workflow
 	}
+	// The tree of the configuration is shared, so the workflow is copied before it gets another
+	// field.
 	n := &node{kind: mapping}
 	for _, f := range workflow.fields {
 		n.put(f.key, f.value)

@@ -254,6 +254,7 @@ var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_F
 
 // unused warns of variables in the .env file that no part reads: most are misspelt.
 func (l *loader) unused() (notes []Problem) {
+	// Variables of the program itself are read elsewhere.
 	used := names(l.env.used)
 	for _, name := range names(l.env.file) {
 		if !l.env.used[name] && !programVariable.MatchString(name) {
@@ -263,7 +264,8 @@ func (l *loader) unused() (notes []Problem) {
 	return notes
 }
 
-// An environment looks variables up: first in the process, then in the .env file.
+// An environment looks variables up: first in the process, then in the .env file. It notes each
+// look-up, so that unused can report variables that nothing reads.
 type environment struct {
 	lookup func(string) (string, bool)
 	file   map[string]string // all of the .env file

@@ -54,7 +54,8 @@ func (p Problems) Error() string {
 // log line of that size.
 const maxProblems = 1000
 
-// A report collects problems.
+// A report collects problems. The decoder, the checker and the warner share it. It is used by
+// one goroutine.
 type report struct {
 	problems Problems
 	more     int             // problems beyond the full list

@@ -7,7 +7,8 @@ import (
 )
 
 // A brokenText is a text in quotes that contains the same quote: YAML ends the text there, and
-// cannot read the rest.
+// cannot read the rest. It is the usual mistake with filters, whose values are in quotes
+// themselves.
 type brokenText struct {
 	line  int
 	key   string // the key of the text; empty in a list

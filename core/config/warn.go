@@ -203,7 +203,8 @@ func (w warner) clients(path string, networks []Network) {
 	}
 }
 
-// consumed returns the sources with a handler, queue or workflow for their events.
+// consumed returns the sources with a handler, queue or workflow for their events. A source
+// without one is usually forgotten, or misspelt in the handler.
 func (w warner) consumed() map[string]bool {
 	all := map[string]bool{}
 	for _, h := range w.Handlers {

@@ -200,6 +200,7 @@ func (k *tick) begin(ctx context.Context) error {
 	for i, s := range k.sources {
 		names[i] = s.Name
 	}
+	// One read for all sources.
 	marks, err := k.Calendar.Marks(ctx, names)
 	if err != nil {
 		return err
@@ -278,6 +279,8 @@ func (k *tick) fire(ctx context.Context, due []*course) (failed []core.Troubled)
 func (k *tick) catchUp(ctx context.Context, c *course) error {
 	now := k.now()
 	c.skip(now.Add(-grace))
+	// The slots of a source are fired in their order: a failure stops the source, and not the
+	// others.
 	for n := 0; n < maxSlots && c.due(now) && !k.over(ctx); n++ {
 		if err := core.Contain(func() error { return k.Fire(ctx, c.Name, c.next) }); err != nil {
 			c.trouble.fail(k.now())
@@ -294,6 +297,7 @@ func (c *course) skip(before time.Time) {
 	if !c.next.Before(before) {
 		return
 	}
+	// The skipped slots are counted without firing them, and stated once the mark is stored.
 	s := c.Schedule.Span(c.done, before.Add(-1))
 	c.move(s.Last)
 	if c.skipped.Slots > 0 {
@@ -338,6 +342,7 @@ func (k *tick) save(ctx context.Context) error {
 // sleep waits until the next slot or the next retry.
 func (k *tick) sleep(ctx context.Context) {
 	now := k.now()
+	// The clock is read again after Rest at the latest, since an operator may set it.
 	d := k.budget.Rest
 	if until := k.until(); !until.IsZero() {
 		d = min(d, until.Sub(now))

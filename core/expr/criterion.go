@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A criterion is the condition of a test for one value, which may be a *branch.
+// A criterion is the condition of a test for one value, which may be a *branch. A criterion
+// that runs out of steps returns anything: the evaluation then has no result.
 type criterion interface{ meets(b *budget, v any) bool }
 
 // An operator makes a criterion for the values on its left from the values on its right: a
@@ -230,7 +231,8 @@ func within(b *budget, v any, limit int) int {
 }
 
 // A bound is met by the numbers and strings that are before one value of the right side, or
-// after one. That means: before its last value, or after its first.
+// after one. That means: before its last value, or after its first. It takes the same time for
+// any number of values on the right.
 type bound struct {
 	direction int // 1: before, -1: after
 	orEqual   bool
@@ -296,7 +298,8 @@ func texts(values []any) (all []string) {
 	return all
 }
 
-// An affix is met by the strings that begin, or end, with one of some texts.
+// An affix is met by the strings that begin, or end, with one of some texts. Its function
+// decides which end is meant.
 type affix struct {
 	texts []string
 	has   func(s, text string) bool

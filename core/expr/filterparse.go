@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// A filterParser reads one filter, a method for each rule of the grammar.
+// A filterParser reads one filter, a method for each rule of the grammar. Each method reads as
+// much as its rule covers, or returns an error.
 type filterParser struct{ scanner }
 
 // or reads the whole of a filter, or of a group. A single part is returned as it is, so that a
@@ -132,7 +133,7 @@ func (p *filterParser) alone(left side) (condition, error) {
 	return nil, p.unexpected("an operator after " + left.text)
 }
 
-// A side is an operand as it stands in the text.
+// A side is an operand as it stands in the text. The text is quoted in errors.
 type side struct {
 	operand
 	start int
@@ -155,7 +156,8 @@ func (p *filterParser) side() (side, error) {
 	return o, err
 }
 
-// An operatorUse is an operator as it stands in the text.
+// An operatorUse is an operator as it stands in the text. It keeps its spelling, since errors
+// quote the spelling.
 type operatorUse struct {
 	name     string // of the positive operator, empty if there is none
 	negative bool

@@ -17,7 +17,7 @@ type segment struct {
 	descendant bool
 }
 
-// A selector picks values of an array or object.
+// A selector picks values of an array or object. Only the fields of its kind are set.
 type selector struct {
 	kind  selectorKind
 	name  string
@@ -136,7 +136,8 @@ func (r *pathReader) expect(symbol string) {
 	}
 }
 
-// segments reads the segments after a $ or @.
+// segments reads the segments after a $ or @. It ends before the first text that begins no
+// segment.
 func (r *pathReader) segments() (all []segment) {
 	for {
 		before := r.pos

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// An evaluation is the state of evaluating one path with its conditions.
+// An evaluation is the state of evaluating one path with its conditions. It lasts for one path
+// and one payload, so its memos are never stale.
 type evaluation struct {
 	root   any
 	budget *budget
@@ -97,7 +98,8 @@ func (m matches) holds(e *evaluation, current any) bool {
 	return ok && m.program.in(e.budget, text)
 }
 
-// A quantity is an operand of a comparison. It may have no value.
+// A quantity is an operand of a comparison. It may have no value. A quantity without a value
+// differs from one with the value null.
 type quantity interface {
 	in(e *evaluation, current any) (v any, ok bool)
 }

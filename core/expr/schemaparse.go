@@ -78,7 +78,8 @@ func (p *schemaParser) within(name string, parse func()) {
 	p.path = p.path[:length]
 }
 
-// schema parses valid JSON.
+// schema parses valid JSON. It continues after a mistake, so that the author sees all of them
+// at once.
 func (p *schemaParser) schema(text json.RawMessage) *Schema {
 	s := &Schema{}
 	p.fields(text, "must be an object with type, required or properties", func(keyword string, value json.RawMessage) {

@@ -135,7 +135,7 @@ func (d *Document) after(i int) int {
 // raw returns the spelling of a number, or the text between the quotes of a string.
 func (d *Document) raw(n node) []byte { return d.text[n.start():n.end()] }
 
-// An answer is the value of a node.
+// An answer is the value of a node. Filters of several consumers often ask for the same member.
 type answer struct {
 	node  int
 	value any
@@ -219,9 +219,9 @@ func (d *Document) tree(i int) (v any, next int) {
 	return d.scalar(n), next
 }
 
-// A branch is an array or object that is still on the tape. A singular path returns it in
-// place of the tree: most criteria need no more, and templates can copy its text. All other
-// code gets the result of grown.
+// A branch is an array or object that is still on the tape. A singular path returns it in place
+// of the tree: most criteria need no more, and templates can copy its text. All other code gets
+// the result of grown. Its document must not change while it is used.
 type branch struct {
 	document *Document
 	node     int

@@ -110,7 +110,8 @@ type choice struct {
 	functions []function
 }
 
-// A renderer fills the holes of one template.
+// A renderer fills the holes of one template. It is made for each rendering, so a Template can
+// be used by several goroutines.
 type renderer struct {
 	scope scope
 	out   []byte

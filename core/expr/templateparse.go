@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A templateParser reads one template: it reads the JSON only for its quotes, and parses
-// the holes.
+// A templateParser reads one template: it reads the JSON only for its quotes, and parses the
+// holes. It collects the parts in the order of the text.
 type templateParser struct {
 	scanner // its quoted says that a JSON string is open
 	parts   []part

@@ -284,7 +284,8 @@ func (m *move) succeed(r *row, to *step, state []byte) {
 	m.proceed(r, to, state, readCarry(r.Carry))
 }
 
-// proceed goes from an ended step to the step to. It ends the list if to is nil.
+// proceed goes from an ended step to the step to. It ends the list if to is nil. The next step
+// is entered by enterAll, in the same move if the limits permit.
 func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 	if to == nil {
 		m.endList(r, state)
@@ -301,7 +302,7 @@ func (m *move) proceed(r *row, to *step, state []byte, c carry) {
 	m.ahead = append(m.ahead, next)
 }
 
-// endList ends the workflow, or a branch.
+// endList ends the workflow, or a branch. The last branch to end joins the step above.
 func (m *move) endList(r *row, output []byte) {
 	if r.ParentID == "" {
 		if m.failing() {

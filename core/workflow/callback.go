@@ -12,8 +12,9 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A callbackStep ends when a callback with a token of it arrives. Each attempt issues a
-// token, posts it, and waits. The token of an earlier attempt stays valid until it expires.
+// A callbackStep ends when a callback with a token of it arrives. Each attempt issues a token,
+// posts it, and waits. The token of an earlier attempt stays valid until it expires. The tokens
+// themselves are made by the caller; this package sees only their hashes when they are stored.
 type callbackStep struct {
 	leaf
 	outside

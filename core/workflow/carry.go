@@ -93,7 +93,8 @@ func (c carry) expiry() time.Time {
 	return time.UnixMilli(c.Expires).UTC()
 }
 
-// began returns when a step began that the run reached at the time came.
+// began returns when a step began that the run reached at the time came. The two differ for a
+// wait step of a map item that waited for its turn.
 func (c carry) began(came time.Time) time.Time {
 	if c.Turn == 0 {
 		return came

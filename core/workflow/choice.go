@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A choiceStep goes to the first step whose condition holds. It does not change the state.
+// A choiceStep goes to the first step whose condition holds. It does not change the state. Its
+// conditions see the state, or the step's input if it has one.
 type choiceStep struct {
 	inline
 	of       *step
@@ -109,9 +110,9 @@ func (m *move) pass(r *row, to *step) {
 	m.succeed(r, to, state)
 }
 
-// inline has the methods of steps that need no caller from outside. The transition that
-// reaches such a step enters it. A job enters it only if a run begins with it, or if that
-// transition has reached a limit of one move.
+// inline has the methods of steps that need no caller from outside. The transition that reaches
+// such a step enters it. A job enters it only if a run begins with it, or if that transition
+// has reached a limit of one move. Most moves therefore enter several of them at once.
 type inline struct{}
 
 func (inline) task(core.TakenJob, time.Time) Task { return Elapse }

@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A list is a list of steps: of the workflow itself, of a branch, or of an iterator.
+// A list is a list of steps: of the workflow itself, of a branch, or of an iterator. Lists
+// nest: a parallel or map step has lists of its own.
 type list struct {
 	name  string // of the branch
 	bare  bool   // a branch that is one call; paths name the branch only
@@ -43,7 +44,8 @@ type catch struct {
 	to      *step
 }
 
-// A kind has the behaviour of one type of step.
+// A kind has the behaviour of one type of step. A kind is shared by all runs and never changes.
+// The state of a run is in the rows of the move.
 type kind interface {
 	// typ returns the type's name.
 	typ() string

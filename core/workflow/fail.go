@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A failStep makes the run fail on purpose. In a branch or an item it makes that fail.
+// A failStep makes the run fail on purpose. In a branch or an item it makes that fail. Nothing
+// comes after it, and only catch of a step above can handle its failure.
 type failStep struct {
 	inline
 	of      *step

@@ -97,7 +97,7 @@ func (g *graph) node(s *step) {
 	}
 }
 
-// shown says in words until when a wait step waits.
+// shown says in words until when a wait step waits. It is part of the node's label.
 func (k *waitStep) shown() string {
 	if k.until != nil {
 		return "until " + k.until.String()
@@ -122,6 +122,7 @@ func (g *graph) ways(s *step) {
 	} else if to := g.after(s); to != "" {
 		g.line("%s --> %s", from, to)
 	}
+	// Each entry of catch is a dotted way with its classes.
 	for _, c := range s.catches {
 		g.line(`%s -.->|"%s"| %s`, from, label(strings.Join(c.classes, ", ")), g.ids[c.to])
 	}

@@ -41,7 +41,8 @@ func (c call) request(job core.TakenJob, body []byte) Request {
 	return Request{Method: c.method, URL: c.url, Headers: c.headers, Body: body, Key: key}
 }
 
-// An httpStep ends when its call ends.
+// An httpStep ends when its call ends. The worker makes the call without a lock and without a
+// transaction, and settles its end as a StepEnd.
 type httpStep struct {
 	leaf
 	outside

@@ -13,8 +13,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A mapStep runs a step for each element of an array. Its result is the array of the
-// results.
+// A mapStep runs a step for each element of an array. Its result is the array of the results.
+// Its items have rows of their own, whose Branch is the index of the item.
 type mapStep struct {
 	inline
 	of    *step

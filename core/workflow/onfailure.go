@@ -26,6 +26,7 @@ func (m *move) startOnFailure(r *row, f *failure, why string) bool {
 	top := m.topOf(r)
 	to := m.d.onFailure
 	problem := &caughtFailure{Class: f.class, Message: f.text, Status: f.status, Step: r.Name}
+	// From here on failing reports true.
 	m.run.Error = why
 	m.record(core.EntryOnFailure, r.Path, details{Error: why, Goto: to.name})
 	if m.expired { // the steps of on_failure have as long as the others had

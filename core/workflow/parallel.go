@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 )
 
-// A parallelStep runs branches side by side, all with the same input. Its result is an
-// object with the branches' results.
+// A parallelStep runs branches side by side, all with the same input. Its result is an object
+// with the branches' results. A failed branch fails the step and cancels the other branches.
 type parallelStep struct {
 	inline
 	of       *step

@@ -18,6 +18,7 @@ func (d *Definition) Check(payload *expr.Document) []string {
 	if len(d.params) == 0 {
 		return nil
 	}
+	// A payload that is no object has no members.
 	object, ok := payload.Value().(map[string]any)
 	// One line says it all: every param would be missing.
 	if !ok && needsAny(d.params) {

@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A placement says where a step's result goes in its state: a result_path.
+// A placement says where a step's result goes in its state: a result_path. config has checked
+// that the path is singular and has no index from the end.
 type placement struct {
 	drop  bool  // the result is dropped
 	steps []any // names (string) and indexes (int) from the root; empty: the result replaces the state

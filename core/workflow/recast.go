@@ -25,7 +25,8 @@ func (p *formerEpoch) fits(s core.Step) bool {
 	return false
 }
 
-// fitBranches checks that a parallel step still has the branches with which it began.
+// fitBranches checks that a parallel step still has the branches with which it began. A step
+// with more or fewer branches could never join them.
 func (p *formerEpoch) fitBranches(s core.Step) {
 	of := p.m.d.at(s.Path)
 	if of == nil {

@@ -110,7 +110,8 @@ func (m *move) resume(steps []core.Step) error {
 	return nil
 }
 
-// A formerEpoch is the steps of the epoch that failed.
+// A formerEpoch is the steps of the epoch that failed. It is used for one redrive. Its methods
+// go through the old steps and add the new ones to m.
 type formerEpoch struct {
 	m          *move
 	within     map[core.ID][]core.Step // by the step that contains them

@@ -13,6 +13,7 @@ import (
 // since their results are of no use.
 func (m *move) attemptFailed(r *row, f *failure) {
 	r.Error, r.changed = f.text, true
+	// The record of the call shows the reason, also if another attempt follows.
 	m.markUnusable(r, f)
 	if m.retry(r, f) {
 		return

@@ -12,7 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A failure is the reason why a step cannot go on.
+// A failure is the reason why a step cannot go on. Every failed attempt becomes one, whether
+// the call, the data or a time caused it.
 type failure struct {
 	class  core.ErrorClass
 	text   string // class and detail, for people
@@ -124,7 +125,8 @@ func annotated(state []byte, problem *caughtFailure) []byte {
 	return text
 }
 
-// A scope has the data that the expressions of a step can see.
+// A scope has the data that the expressions of a step can see. It is made for one attempt, so
+// that $$.step.attempt is right.
 type scope struct {
 	event   *core.Event
 	run     core.ID
@@ -133,9 +135,10 @@ type scope struct {
 	docs    *docs // known documents; nil: none
 }
 
-// docs are the documents that a move has read: the payload, and the newest state. A state
-// is usually read several times in a row, so one is enough. Documents are not safe for
-// concurrent use, so they last no longer than the move.
+// docs are the documents that a move has read: the payload, and the newest state. A state is
+// usually read several times in a row, so one is enough. Documents are not safe for concurrent
+// use, so they last no longer than the move. Its read bytes bound the work of a move: see
+// maxWork.
 type docs struct {
 	payload *expr.Document
 	text    []byte // of state

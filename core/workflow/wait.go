@@ -15,7 +15,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// A waitStep lets time pass. It does not change the state.
+// A waitStep lets time pass. It does not change the state. It has a delay from its beginning,
+// or a time in its input.
 type waitStep struct {
 	leaf
 	inline

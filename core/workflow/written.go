@@ -97,7 +97,7 @@ func errWrittenTooMuch(run core.Run, most int) string {
 	return fmt.Sprintf("%s; step %s wrote most, %d bytes", why, first, all[first])
 }
 
-// keptOf returns the names of the stored texts of all steps that were read.
+// keptOf returns the names of the stored texts of all steps that were read. They go into Kept of the transition.
 func keptOf(v View) (names []string) {
 	add := func(s core.Step) {
 		for _, name := range []string{s.StateName, s.OutputName} {

@@ -42,7 +42,8 @@ type Source struct {
 	loaded map[string]digest   // the documents of the last Load
 }
 
-// A document is one file as it was last read.
+// A document is one file as it was last read. A missing overlay is a document too: its coming
+// is a change.
 type document struct {
 	absent bool
 	etag   string
@@ -147,7 +148,8 @@ func (s *Source) read(ctx context.Context, file string) (document, error) {
 	return document{etag: got.ETag, body: got.Body}, nil
 }
 
-// A reading is the file system of one Load: it requests the files that Load opens.
+// A reading is the file system of one Load: it requests the files that Load opens. It gives
+// config the interface of a file system, so that Load need not know about the network.
 type reading struct {
 	source    *Source
 	ctx       context.Context

@@ -50,7 +50,7 @@ func Stores(client *egress.Client, lookup func(string) (string, bool)) map[strin
 	}
 }
 
-// A provider knows one kind of bucket.
+// A provider knows one kind of bucket. Its implementations have no state but the environment.
 type provider interface {
 	// parameters lists the permitted parameters of an address.
 	parameters() []string
