@@ -1,21 +1,22 @@
 package store
 
-// keptText is the size in bytes of the largest text that a cut row keeps. Ids, leases and
-// lanes are shorter.
+// keptText is the size in bytes of the largest text that stays in a cut row. Ids, leases and
+// lanes are shorter, so a cut job can still be settled or released.
 const keptText = 128
 
-// A ByteLimit is the rest of the MaxBytes of a statement, while its rows are read. A Conn makes a
-// byte limit for each statement.
+// A ByteLimit counts the bytes of a statement's rows against Stmt.MaxBytes, while the Conn
+// reads the rows. A Conn makes one for each statement. It is not safe for concurrent use.
 type ByteLimit struct {
-	most, held int
-	full       bool
+	most, held int  // bytes: the bound, 0 for none, and the sum so far
+	full       bool // whether a row was cut
 }
 
-// ByteLimit is the byte limit of a statement before its first row.
+// ByteLimit returns the limit of the statement, before its first row.
 func (s Stmt) ByteLimit() ByteLimit { return ByteLimit{most: s.MaxBytes} }
 
-// Exceeded counts the next row, whose texts have so many bytes together, and reports whether the
-// Conn must cut the row. After a cut row all further rows are cut.
+// Exceeded counts the next row, whose texts have so many bytes together. It reports whether the
+// Conn must cut that row. After the first cut row all further rows are cut, so that the whole
+// rows are the first ones.
 func (r *ByteLimit) Exceeded(bytes int) bool {
 	if r.most == 0 {
 		return false
@@ -25,11 +26,12 @@ func (r *ByteLimit) Exceeded(bytes int) bool {
 	return r.full
 }
 
-// Omits reports whether a cut row comes without a text of so many bytes.
+// Omits reports whether a cut row loses a text of so many bytes.
 func (r *ByteLimit) Omits(bytes int) bool { return bytes > keptText }
 
-// CutRow cuts a row that is already in memory, if it is beyond the limit, and reports whether it
-// did.
+// CutRow counts a row that is in memory, and sets its large texts to nil if the row must be
+// cut. It reports whether it did. A Conn that can leave a text out earlier uses Exceeded and
+// Omits.
 func (r *ByteLimit) CutRow(row []any) bool {
 	if r.most == 0 {
 		return false

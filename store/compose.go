@@ -4,13 +4,17 @@ import "strings"
 
 // How statements are put together, each of parts that a dialect spells in its way.
 
-// insert is an insertNew that leaves out rows whose key is taken.
+// This file composes statements on rows from a dialect's fragments. In all of them, columns of
+// the row source are written r.name or r#name, see rowColumn.
+//
+// insertIfAbsent is an INSERT that skips each row whose key exists. key is any column of the
+// table; MySQL needs one to assign to itself.
 func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key string) string {
 	return d.insert(into, columns, selection, from, where) + " " + d.sql("{on_conflict "+into+"."+key+"}")
 }
 
-// insertNew is an INSERT of what a selection finds in the row source, and in a table
-// if from names one.
+// insert is an INSERT of the rows that selection yields from the row source, joined with the
+// table from if there is one. A row whose key exists is an error.
 func (d Dialect) insert(into, columns, selection, from, where string) string {
 	sql := orElse(d.insertInto, "INSERT INTO ") + into + " (" + columns + ") "
 	if from == "" && d.insertValues != nil {
@@ -24,7 +28,7 @@ func (d Dialect) insert(into, columns, selection, from, where string) string {
 	return sql
 }
 
-// selection reads from the row source and a table.
+// selectRows is a SELECT from the row source, joined with a table if from names one.
 func (d Dialect) selectRows(columns, from, where string) string {
 	source := d.bindRows(&columns, &where)
 	tables := strings.Join(nonEmpty(source, d.sql(from)), orElse(d.rowJoin, ", "))
@@ -32,12 +36,13 @@ func (d Dialect) selectRows(columns, from, where string) string {
 		tables = " FROM " + tables
 	}
 	if where == "" {
-		where = "1 = 1" // SQLite would take ON CONFLICT for a condition of a join
+		where = "1 = 1" // else SQLite reads ON CONFLICT as the ON of a join
 	}
 	return "SELECT " + columns + tables + " WHERE " + where
 }
 
-// outer reads from the row source, and beside it from a table if that has a row.
+// selectOuter is a SELECT from the row source with a left join: one row of result for each row,
+// with or without a row of the table.
 func (d Dialect) selectOuter(columns, table, on string) string {
 	source := d.bindRows(&columns, &on)
 	if source == "" {
@@ -46,7 +51,7 @@ func (d Dialect) selectOuter(columns, table, on string) string {
 	return "SELECT " + columns + " FROM " + source + " LEFT JOIN " + d.sql(table) + " ON " + on
 }
 
-// ranges is a selection from the row source that looks for ranges of a table.
+// selectRanges is a SELECT whose columns are subqueries on ranges between columns of r.
 func (d Dialect) selectRanges(columns string) string {
 	if d.rangePerRow {
 		d.rowSource = nil
@@ -54,22 +59,25 @@ func (d Dialect) selectRanges(columns string) string {
 	return d.selectRows(columns, "", "")
 }
 
+// updateRows is an UPDATE of the rows of a table that match the row source.
 func (d Dialect) updateRows(table, set, where string) string {
 	source := d.bindRows(&set, &where)
 	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)
 }
 
+// deleteRows is a DELETE of the rows that match the row source, found by the primary key.
 func (d Dialect) deleteRows(table, where string) string {
 	return d.deleteByIndex("PRIMARY", table, where)
 }
 
-// deleteBy deletes rows that an index finds.
+// deleteByIndex is deleteRows by another index.
 func (d Dialect) deleteByIndex(index, table, where string) string {
 	source := d.bindRows(&where)
 	return strings.NewReplacer("$table", table, "$key", leadingKeyColumn(table), "$rows", source, "$where", where, "$index", index).Replace(d.deleteSQL)
 }
 
-// firstOfKey is the column that leads the primary key of a table.
+// leadingKeyColumn is the first column of a table's primary key, for the tables that deleteRows
+// is used on.
 func leadingKeyColumn(table string) string {
 	switch table {
 	case "attempts":
@@ -84,9 +92,12 @@ func leadingKeyColumn(table string) string {
 	return "id"
 }
 
-// distinct selects the values above one, its last parameter, of a column that leads an
-// index, or stands in it behind what a condition fixes: all of them, or, where that would
-// go through all rows, the first. It costs a look for each, however many rows have it.
+// distinctValues selects the distinct values of a column above a given one, the last parameter.
+// The column leads an index, or comes after columns that where fixes. It is a loose index scan:
+// a recursive query jumps from one value to the next. So it costs one index search for each
+// value, however many rows have that value; SELECT DISTINCT would read all rows. MySQL would
+// read all rows in the recursion as well; there the statement returns one value, and
+// Store.distinct repeats it.
 func (d Dialect) distinctValues(column, from, where string) string {
 	above := " FROM " + from + " WHERE " + where + " AND " + column + " > "
 	if d.rangePerRow {
@@ -97,13 +108,14 @@ func (d Dialect) distinctValues(column, from, where string) string {
 		" FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL")
 }
 
-// updatePicked changes a bounded number of rows: those the pick selects. Its
-// parameters come first.
+// updatePicked updates a bounded number of rows that a SELECT picks and locks. Parameters of
+// the SELECT come before those of the SET.
 func (d Dialect) updatePicked(table, set, pick string) string {
 	pick = strings.ReplaceAll(d.pickSQL, "$pick", d.sql(pick))
 	return strings.NewReplacer("$table", table, "$set", d.sql(set), "$pick", pick).Replace(d.updatePickedSQL)
 }
 
+// nonEmpty leaves out empty texts.
 func nonEmpty(texts ...string) (out []string) {
 	for _, t := range texts {
 		if t != "" {

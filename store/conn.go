@@ -2,26 +2,28 @@ package store
 
 import "context"
 
-// A Conn runs statements against one database.
+// A Conn runs statements against one database. Each driver package implements it; package
+// storetest tests it.
 type Conn interface {
-	// Batch runs the statements in order and returns one result for each. Either
-	// all take effect or none does; when it returns without error they are on
-	// stable storage, unless all that write are Lazy. A batch whose statements all only read sees one state of
-	// the database. An empty batch does nothing. Batches of several callers may be
-	// written in one commit, as long as a bad one fails alone.
+	// Batch runs the statements in order and returns one result for each. Either all of them
+	// take effect or none. When it returns without an error they are on stable storage, unless
+	// each statement that writes is Lazy. A batch of reads alone sees one state of the
+	// database. An empty batch does nothing. A Conn may write batches of several callers in one
+	// commit, if an error of one batch does not affect the others.
 	//
-	// Conflicts with other writers that left no trace are retried inside. Errors
-	// are classified inside as well: a core.Refusal of kind Unavailable if the
-	// database cannot be reached or cannot write now, in which case the batch may
-	// or may not have taken effect and the caller may send it again. Any other
-	// error means it did not take effect and will not. A batch that names a table or
-	// column which is not there is refused with a [SchemaMismatch].
+	// Batch itself repeats a batch that was rolled back by a conflict with other writers, such
+	// as a deadlock. It also classifies errors. A core.Refusal of kind Unavailable means that
+	// the database cannot be reached or cannot write now; the batch may or may not have taken
+	// effect, and the caller may send it again. Any other error means that the batch took no
+	// effect and would fail again. A batch that names a table or column that does not exist is
+	// refused with a [SchemaMismatch].
 	Batch(ctx context.Context, stmts ...Stmt) ([]Result, error)
+	// Close closes the connections. Batches that are under way may fail.
 	Close() error
 }
 
-// A Stmt is a statement with its arguments, which hold string, int64 or nil and
-// nothing else. It has either Args or Rows.
+// A Stmt is a statement with its values, each a string, an int64 or nil. It has either Args or
+// Rows.
 type Stmt struct {
 	Name string // for errors, metrics and injected faults
 	SQL  string
@@ -29,55 +31,60 @@ type Stmt struct {
 	// Args are the values of the question marks in the text.
 	Args []any
 
-	// Rows are the rows of the text's row source: the statement acts on each of
-	// them, in any order, as the text of the dialect has it. One row at a time:
-	// its values are those of the question marks. All at once: the columns are, as
-	// arrays.
+	// Rows are the rows of the statement's row source. The statement acts on each of them, in
+	// any order. With SQLite's dialect, the Conn runs the text once for each row, whose values
+	// are those of the question marks. With the others it runs the text once: the arguments are
+	// one array for each column (PostgreSQL), or all values in a row (MySQL, D1).
 	//
-	// A batch of nothing but statements with Rows may be run as one with others of
-	// the same texts, so what such a statement returns may be about their rows too.
+	// A Conn may merge batches whose statements all have Rows and the same texts, see
+	// store/group. The result of such a statement may then contain rows for other callers. Each
+	// caller picks its own by a key.
 	Rows [][]any
 
 	Reads bool // it returns rows and changes nothing
 
 	// MaxBytes bounds the memory for the result of a statement that reads and has Args. When
-	// its rows have more than so many bytes of text together, further rows come cut: without
-	// their texts of more than 128 bytes. The first row comes whole. Zero means no bound.
+	// the texts of its rows exceed MaxBytes bytes together, all further rows are cut: their
+	// texts of more than 128 bytes are nil. The first row is always whole. 0 means no bound.
+	// See [ByteLimit].
 	MaxBytes int
 
-	// SortedBy is the place in a row, from 1, of the key in whose order Rows are. It is
-	// the order in which what they name is locked, and stays theirs when rows of
-	// several batches are put together. Zero says that the order makes no difference.
+	// SortedBy is the position in a row, from 1, of the key by which Rows are sorted. The
+	// statement locks rows of a table in this order. A Conn that merges the rows of several
+	// batches sorts them again, so that two merged batches cannot deadlock. 0 means that the
+	// order does not matter.
 	SortedBy int
 
-	// NoMerge says that the batch is not to be put together with others: its statements
-	// are in the order in which what they name is to be locked, or the number of rows
-	// that it changed itself is asked for.
+	// NoMerge keeps the whole batch from being merged with others. It is set if the order of
+	// the batch's statements is a lock order that merging would break, or if the caller needs
+	// the exact Changed of its own rows.
 	NoMerge bool
 
-	// Lazy says that what the statement does may be lost with the power, after it was
-	// answered: it is done again. What a later batch that is not lazy finds is not lost.
+	// Lazy says that the statement's effect may be lost in a power failure after Batch
+	// returned: the caller will do it again. Nothing that a later batch which is not lazy has
+	// read is lost.
 	Lazy bool
 
-	// Once says that the statement would do more if it were sent again. All others
-	// may be, as a whole batch, when an answer is lost.
+	// Once says that the statement would change more if it ran a second time, as Retry's would.
+	// A Conn does not repeat such a batch when the answer is lost. All other batches may be
+	// repeated.
 	Once bool
 }
 
-// A Result is what a statement returned: its rows, if it reads, else how many
-// rows it changed. Values are string, int64 or nil.
+// A Result is the outcome of a statement: the rows if it reads, else how many rows it changed.
+// Values are string, int64 or nil.
 //
-// Of a statement with Rows that was run together with others', Changed is the
-// number of its rows if each changed something, or less if one of them may not
-// have.
+// If a statement with Rows was merged with others, Changed is len(Rows) if each of its rows
+// changed something, and less if one of them may not have.
 type Result struct {
 	Rows    [][]any
 	Changed int64
 
-	Cut int // how many rows are cut for Stmt.MaxBytes; the last ones
+	Cut int // how many of the last rows are cut, see Stmt.MaxBytes
 }
 
-// Whole returns the rows that are not cut.
+// Whole returns the rows before the cut ones.
 func (r Result) Whole() [][]any { return r.Rows[:len(r.Rows)-r.Cut] }
 
+// cut returns the cut rows.
 func (r Result) cut() [][]any { return r.Rows[len(r.Rows)-r.Cut:] }

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// callTimeout bounds each batch, so that a database that does not answer cannot
-// hold a worker for ever.
+// callTimeout bounds each batch, so that a database that does not answer cannot block a worker
+// for ever.
 const callTimeout = 10 * time.Second
 
-// shared is how much longer a batch may take that begins with others. One context for
-// all of a second costs them nothing, where one for each would be a hundredth of an
+// deadlineShare is for how long new batches share a context, and so how much longer than
+// callTimeout the first of them may take. A context with a timer for each batch costs 1 % of an
 // event's CPU.
 const deadlineShare = time.Second
 
-// A patience is the context of batches that are not to end with their callers. The zero
-// patience is ready for use.
+// A sharedDeadline makes contexts for batches that must not end with their callers' contexts.
+// The zero value is ready for use.
 type sharedDeadline struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below
 	ctx   context.Context
-	until time.Time // when it has less than callTimeout left
+	until time.Time // when ctx has less than callTimeout left
 }
 
-// context ends when callTimeout is over, or shared later.
+// context returns a context with at least callTimeout and at most deadlineShare more. It
+// cancels itself at its deadline, so no caller has to release its timer.
 func (p *sharedDeadline) context() context.Context {
 	now := time.Now()
 	p.mu.Lock()

@@ -8,33 +8,40 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A floor is a time before which no job of a lane is due, as far as this process
-// knows. Where rows that are gone stay in an index until somebody cleans up, as in
-// PostgreSQL, they pile up just where the next look begins: after 100,000 jobs
-// that were claimed and settled there, a claim of ten took ten times as long. So
-// a look begins at the floor.
+// dueFloors keep a floor for each lane: a time before which no job of the lane is due, as far
+// as this process knows. Claims and looks read jobs_waiting from the floor on.
 //
-// What this process writes lowers it. Another process may write a job that is due
-// before: its clock is behind, or its commit took long. Therefore a floor stays a
-// little below the present, and once a second a look begins at the very bottom: so
-// much later may such a job be found.
+// Without a floor they would begin at the head of the lane's index entries. PostgreSQL leaves
+// entries of deleted and updated rows in the index until a vacuum, and they pile up exactly
+// there: after 100,000 jobs that were claimed and settled, a claim of ten jobs took ten times
+// as long.
+//
+// Each job that this process writes lowers the floor. Another process may write a job that is
+// due below the floor, since its clock is behind or its commit took long. Two measures bound
+// the delay of such a job: the floor stays floorSlack below the present, and once in
+// floorMaxAge a look reads from the very beginning of the lane.
 type dueFloors struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards byLane
 	byLane map[core.Lane]dueFloor
 }
 
+// A dueFloor is the floor of one lane.
 type dueFloor struct {
-	due        int64     // Unix milliseconds
-	written    int64     // the earliest that was written since the last look began
-	fromBottom time.Time // when a look last began at the bottom
+	due        int64     // the floor, in Unix milliseconds
+	written    int64     // the earliest due time written since the last look began
+	fromBottom time.Time // when a look last began at the beginning of the lane
 }
 
 const (
+	// floorSlack covers the differences between the clocks of processes, and slow commits.
+	// floorMaxAge is the longest delay of a job that another process wrote below the floor.
 	floorSlack  = 200 * time.Millisecond
 	floorMaxAge = time.Second
 )
 
-// trusted is where a look at a lane may begin. bottom tells that it is the bottom.
+// lookFrom returns the due time at which a look at a lane may begin. bottom reports that the
+// look reads the whole lane, which is so once in floorMaxAge. A clock that was set back counts
+// as an old floor.
 func (f *dueFloors) lookFrom(l core.Lane, now time.Time) (due int64, bottom bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -50,24 +57,26 @@ func (f *dueFloors) lookFrom(l core.Lane, now time.Time) (due int64, bottom bool
 	return known.due, false
 }
 
-// ForgetFloors has the next look at each lane begin at the very bottom. It is for those who
-// look for the last time, or for the first time after they were stopped: nobody looks
-// again a second later, for what others wrote meanwhile that is due since before.
+// ForgetFloors makes the next look at each lane begin at its first job. Functions call it
+// before their last look, and when they were frozen and run again. Such a process does not look
+// again a second later, so it would leave a job below the floor waiting.
 func (s *Store) ForgetFloors() {
 	s.floors.mu.Lock()
 	defer s.floors.mu.Unlock()
 	clear(s.floors.byLane)
 }
 
-// at is where a claim in a lane may begin.
+// claimFrom returns the due time at which a claim in a lane may begin; 0 for a lane that was
+// never looked at.
 func (f *dueFloors) claimFrom(l core.Lane) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byLane[l].due
 }
 
-// found raises or lowers the floor of a lane to the first job that a look found,
-// or, if it found none, to the present; not above what was written meanwhile.
+// observed sets the floor of a lane to the first due time that a look found, or to the present
+// if it found none. The floor stays below jobs that were written after the look began: the look
+// may have missed them.
 func (f *dueFloors) observed(l core.Lane, first any, bottom bool, began time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +91,8 @@ func (f *dueFloors) observed(l core.Lane, first any, bottom bool, began time.Tim
 	f.byLane[l] = known
 }
 
-// lower makes room for a job that was written, whatever its lane.
+// jobWritten lowers the floors for a job that this process wrote. It lowers those of all lanes:
+// that is a few words of memory, while a batch may write jobs in many lanes.
 func (f *dueFloors) jobWritten(due time.Time) {
 	ms := due.UnixMilli()
 	f.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// sinceEver is how a gate's times are stored: zero for never.
+// zeroIfNever is how gates store a time in milliseconds: 0 stands for never. Unlike null, 0 can
+// be compared in conditions.
 func zeroIfNever(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -19,6 +20,7 @@ func zeroIfNever(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// timeUnlessZero reads a time of a gate in the unit of at.
 func timeUnlessZero(v any, at func(int64) time.Time) time.Time {
 	if n, ok := v.(int64); ok && n != 0 {
 		return at(n).UTC()
@@ -26,10 +28,10 @@ func timeUnlessZero(v any, at func(int64) time.Time) time.Time {
 	return time.Time{}
 }
 
-// gateState is what a Gate is read from.
+// gateState are the columns that a core.Gate is read from. taker and base_us are internal.
 const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by`
 
-// gate reads gateState; of a lane without a row, the zero Gate.
+// gate reads gateState. A lane without a row has the zero Gate.
 func (r *rowReader) gate() core.Gate {
 	return core.Gate{
 		Failures:  r.number(),
@@ -40,7 +42,8 @@ func (r *rowReader) gate() core.Gate {
 	}
 }
 
-// gatesOf are the gates of lanes, among rows of which some may be another caller's.
+// gatesOf returns the gates of lanes. Rows of other lanes belong to another caller's statement
+// that was merged with this one, and are skipped.
 func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 	of := make(map[core.Lane]core.Gate, len(lanes))
 	for _, l := range lanes {
@@ -56,11 +59,11 @@ func gatesOf(lanes, rows [][]any) map[core.Lane]core.Gate {
 	return of
 }
 
-// tells tells whether an outcome says something about its handler.
+// movesGate reports whether an outcome can change its lane's gate.
 func movesGate(o *core.Outcome) bool { return o.Lane != "" && (o.Verdict != core.NoVerdict || o.Probe) }
 
-// turns are the outcomes that tell something, by lane and in order. Of several for
-// one attempt only the first is one.
+// verdictsByLane returns the outcomes that can change a gate, by lane and in order. If an
+// attempt has several outcomes, only the first counts.
 func verdictsByLane(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 	type attempt struct {
 		job   core.ID
@@ -77,15 +80,15 @@ func verdictsByLane(outcomes []core.Outcome) map[core.Lane][]*core.Outcome {
 	return of
 }
 
-// verdicts are the statements by which outcomes move gates, and the lanes whose
-// gates are to be read afterwards.
+// gateStmts are the statements by which outcomes change gates, and the lanes whose gates are to
+// be read afterwards.
 //
-// As long as there was nothing but success, all lanes share one statement, which
-// changes nothing unless something had failed before. Else outcomes go one after the
-// other: whether a failure counts depends on those before it, and on whether they are
-// lost, which only the database knows. Then each lane has its turn, also those that
-// saw nothing but success: whoever settles or takes locks gates in the order of lanes,
-// each once, so that they wait in line and not in a circle.
+// If all outcomes are successes, one statement handles all lanes; it changes no row unless a
+// gate counts failures. Otherwise the outcomes are applied one after the other: whether a
+// failure opens the breaker depends on the outcomes before it, and on which of them still hold
+// their lease, which only the database knows. Then each lane gets its own statements, in the
+// order of lanes and also for lanes with successes alone. Takes and Settles lock gates in this
+// order, each gate once, so that they wait in line and cannot deadlock.
 func (s *Store) gateStmts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any) {
 	byLane := verdictsByLane(outcomes)
 	order := slices.Sorted(maps.Keys(byLane))
@@ -98,7 +101,7 @@ func (s *Store) gateStmts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any)
 		for _, l := range order {
 			stmts = append(stmts, s.laneGateStmts(l, byLane[l])...)
 		}
-		stmts[0].NoMerge = true
+		stmts[0].NoMerge = true // merging would sort by statement and break the lock order
 		return stmts, lanes
 	}
 	var successes [][]any
@@ -111,9 +114,11 @@ func (s *Store) gateStmts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any)
 	return stmts, nil
 }
 
+// isFailure reports whether an outcome counts against the breaker.
 func isFailure(o *core.Outcome) bool { return o.Verdict == core.Failure }
 
-// move are the statements that move the gate of one lane.
+// laneGateStmts are the statements that change the gate of one lane. A failure needs a row to
+// count in; a success without a row has nothing to change.
 func (s *Store) laneGateStmts(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
 	if run := sameVerdict(outcomes); len(run) == len(outcomes) && run[0].Verdict == core.Success {
 		outcomes = onePerTake(run)
@@ -124,7 +129,7 @@ func (s *Store) laneGateStmts(l core.Lane, outcomes []*core.Outcome) (stmts []St
 	return append(stmts, s.orderedVerdictStmts(outcomes)...)
 }
 
-// runOf are the first outcomes, as long as they have the same verdict.
+// sameVerdict returns the first outcomes, up to the first with another verdict.
 func sameVerdict(outcomes []*core.Outcome) []*core.Outcome {
 	n := 1
 	for n < len(outcomes) && outcomes[n].Verdict == outcomes[0].Verdict {
@@ -133,8 +138,9 @@ func sameVerdict(outcomes []*core.Outcome) []*core.Outcome {
 	return outcomes[:n]
 }
 
-// inTurn are statements that move one gate by outcomes in their order. In a row of
-// successes, or of probes that ended without a verdict, the order makes no difference.
+// orderedVerdictStmts are statements that apply outcomes to one gate in their order. Successes
+// in a row make one statement, and so do probes in a row that ended without a verdict: their
+// order does not matter. Each failure is a statement of its own, since it counts up.
 func (s *Store) orderedVerdictStmts(outcomes []*core.Outcome) (stmts []Stmt) {
 	for len(outcomes) > 0 {
 		run := sameVerdict(outcomes)
@@ -159,9 +165,10 @@ func (s *Store) orderedVerdictStmts(outcomes []*core.Outcome) (stmts []Stmt) {
 	return stmts
 }
 
-// onePerTake are the first outcomes of each lease, all of one lane: one success is
-// as good as many, and looking at the gate for each of a hundred would cost a twelfth
-// of settling them. If just that one is lost, the others of its lease do not count.
+// onePerTake returns the first outcome of each lease; all outcomes are of one lane. One success
+// closes the breaker as well as many do, and to check the gate for each of a hundred jobs would
+// be a twelfth of the time of their Settle. The price: if the first outcome has lost its lease,
+// the others of the Take do not count either.
 func onePerTake(outcomes []*core.Outcome) (some []*core.Outcome) {
 	for _, o := range outcomes {
 		if !slices.ContainsFunc(some, func(s *core.Outcome) bool { return s.Lease == o.Lease }) {
@@ -171,8 +178,8 @@ func onePerTake(outcomes []*core.Outcome) (some []*core.Outcome) {
 	return some
 }
 
-// probesOf are the rows of endProbe for jobs that are given back: one for each take
-// in a lane, in the order of lanes.
+// probesOf returns rows of endProbe for jobs that are given back: one for each lane and lease,
+// sorted by lane, which is the lock order.
 func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 	type take struct {
 		lane  core.Lane
@@ -189,10 +196,10 @@ func probesOf(next time.Time, jobs []core.Job) (rows [][]any) {
 	return rows
 }
 
-// succeededLane is the place of the lane in a row of succeed.
+// succeededLane is the position of the lane in a row of succeed.
 const succeededLane = 2
 
-// succeededRows are rows of succeed.
+// succeededRows returns rows of succeed.
 func succeededRows(outcomes []*core.Outcome) [][]any {
 	rows := make([][]any, len(outcomes))
 	for i, o := range outcomes {
@@ -202,16 +209,17 @@ func succeededRows(outcomes []*core.Outcome) [][]any {
 	return rows
 }
 
-// endedLane is the place of the lane in a row of endProbe.
+// endedLane is the position of the lane in a row of endProbe.
 const endedLane = 1
 
-// endProbeRow is a row of endProbe: after it there may be another probe at a time.
+// endProbeRow is a row of endProbe. The breaker lets the next probe start at the time next.
 func endProbeRow(next time.Time, l core.Lane, lease core.Lease) []any {
 	return []any{next.UnixMilli(), string(l), string(lease)}
 }
 
-// CloseBreakers closes breakers. See core.Worklist. A gate that it closed carries the time
-// and no job, so a batch that was sent twice still tells which gates those are.
+// CloseBreakers closes breakers. See core.Worklist. A gate that this call closed has closed_at
+// = now and no job in moved_by. So the read at the end finds the same gates when the batch is
+// sent twice.
 func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
 	if len(lanes) == 0 {
 		return nil, nil
@@ -236,18 +244,23 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 	return closed, nil
 }
 
-// closedLane is the place of the lane in a row of closeGate.
+// closedLane is the position of the lane in a row of closeGate.
 const closedLane = 1
 
-// Strays tells in which lanes jobs wait that nobody knows. See core.Worklist. It
-// looks between the known lanes, so it costs as much as there are lanes, however
-// many jobs wait in them.
+// Strays returns the lanes with waiting jobs that are not known, and since when. See
+// core.Worklist. It searches the gaps between the known lanes, so its cost depends on the
+// number of lanes and not on the number of jobs.
+//
+// The time is stored in the lane's gate, so that all processes agree on it. Lanes that are
+// known again lose it. A lane that has been a stray for core.StrayTime gets a clean gate: its
+// breaker belonged to a configuration that is gone.
 func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
 	strays, marked, err := s.findStrays(ctx, known)
 	if err != nil || len(strays)+len(marked) == 0 {
 		return nil, err
 	}
 	var stmts []Stmt
+	// The statements below lock gates. The order of each one's rows is the order of lanes.
 	if len(marked) > 0 {
 		stmts = append(stmts, s.sql.clearStray.on(marked...))
 	}
@@ -267,6 +280,7 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	if err != nil {
 		return nil, fmt.Errorf("mark strays: %w", err)
 	}
+	// Rows of lanes that another caller asked for are skipped.
 	since, own := map[core.Lane]time.Time{}, map[string]bool{}
 	for _, row := range strays {
 		own[rowKey(row)] = true
@@ -279,8 +293,8 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	return since, nil
 }
 
-// UnknownLanes are the lanes in which jobs wait that are not among the known ones. Unlike
-// Strays it writes nothing, and so does not tell since when.
+// UnknownLanes returns the lanes with waiting jobs that are not known. Unlike Strays it writes
+// nothing, so it does not know since when they are strays. Doctor uses it.
 func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lane, error) {
 	rows, _, err := s.findStrays(ctx, known)
 	lanes := make([]core.Lane, len(rows))
@@ -290,15 +304,15 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 	return lanes, err
 }
 
-// straySince is its place in a row of gates.
+// straySince is the position of stray_since in a row of the statement gates.
 const straySince = 6
 
-// beyond is above every lane.
+// aboveAllLanes is greater than every lane: the largest code point of Unicode.
 const aboveAllLanes = "\U0010ffff"
 
-// findStrays finds the lanes in which jobs wait that are not known, and the known
-// ones that are still marked, each as rows. It looks for the first lane in each gap
-// between known ones, and then, if there was one, for the next behind it.
+// findStrays returns the unknown lanes with waiting jobs, and the known lanes that are still
+// marked as strays, both as rows. Each round finds the first lane in each gap between known
+// lanes. Where there is one, the next round searches behind it, up to the end of the same gap.
 func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, marked [][]any, err error) {
 	bounds := make([]string, 0, len(known)+2)
 	bounds = append(bounds, "")
@@ -307,6 +321,8 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 		bounds, rows = append(bounds, string(l)), append(rows, []any{string(l)})
 	}
 	bounds = append(bounds, aboveAllLanes)
+	// A gap has two bounds, both exclusive. The upper one is bound twice: in the condition and
+	// in the result.
 	var gaps [][]any
 	for i, above := range bounds[1:] {
 		gaps = append(gaps, []any{bounds[i], above, above})
@@ -321,6 +337,7 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for strays: %w", err)
 		}
+		// The first round reads the gates of the known lanes as well.
 		if len(marks) > 0 {
 			for _, row := range results[1].Rows {
 				if row[straySince] != nil {
@@ -341,18 +358,21 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 	return strays, marked, nil
 }
 
+// gateColumns are all columns of a gate.
 const gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since`
 
-// What a gate's breaker is.
+// The states of a gate's breaker.
 const (
 	isOpen   = `gates.open_until <> 0`
 	isClosed = `gates.open_until = 0`
 
-	// Of an open one only the newest probe decides. Opening takes the taker's name
-	// out, so that this is a probe.
+	// A verdict counts if the breaker is closed, or if it comes from the newest probe of an
+	// open breaker. Opening clears the taker, so the taker of an open breaker is always a
+	// probe.
 	mayMove = `(` + isClosed + ` OR gates.taker = `
 )
 
+// gatesSQL are the statements on gates, except Take's. See "Gates" in doc.go.
 type gatesSQL struct {
 	insertGate, gates, succeed, fail, endProbe, closeGate statement
 	waiting, markStray, setBack, clearStray               statement
@@ -360,32 +380,39 @@ type gatesSQL struct {
 
 func newGatesSQL(d Dialect) gatesSQL {
 	return gatesSQL{
+		// Concurrent processes make the same gate; the second INSERT is skipped.
 		insertGate: writing("insert_gates", d.insertIfAbsent("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane")),
 		gates:      reading("gates", d.selectRows(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`)),
 
-		// Verdicts count once: while the job is held. open_until and failures come last, since
-		// MySQL evaluates SET from left to right with the new values. Where nothing failed, a
-		// success changes no row.
+		// A verdict counts once, while its job is held: a second sending finds the job settled.
+		// open_until and failures come last, since MySQL evaluates SET from left to right and
+		// reads the new values. The condition on failures keeps a success from writing to a
+		// healthy gate.
 		succeed: writing("succeed", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
 			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
 			open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0 AND `+mayMove+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+heldGuard+`)`)),
+		// The first question mark is the number of failures at which one more opens the
+		// breaker. A failed probe opens the breaker again.
 		fail: writing("fail", d.sql(`UPDATE gates SET moved_by = CASE WHEN `+isOpen+` THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
 			taker = CASE WHEN `+isOpen+` OR failures >= ? THEN '' ELSE taker END,
 			open_until = CASE WHEN `+isOpen+` OR failures >= ? THEN ? ELSE open_until END, failures = failures + 1
 			WHERE lane = ? AND `+mayMove+`?) AND EXISTS (SELECT 1 FROM jobs
 			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`)),
-		// The newest probe has its name in the gate for as long as it is held.
+		// A probe that ends without a verdict, while its lease is the gate's taker.
 		endProbe: writing("end_probe", d.updateRows("gates", `open_until = r#open_until, taker = ''`,
 			`gates.lane = r.lane AND `+isOpen+` AND gates.taker = r.taker`)),
+		// By an operator: no job is named in moved_by.
 		closeGate: writing("close_gates", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
 			moved_by = '', taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END, open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0`)),
 
-		// The first lane between two others in which jobs wait.
+		// The first lane in each gap, by one search in jobs_waiting for each.
 		waiting: reading("waiting_lanes", d.selectRanges(`(SELECT {waiting_lane} FROM jobs{use jobs_waiting} WHERE {in_waiting}
 			AND {waiting_lane} > r.above AND {waiting_lane} < r.below ORDER BY {waiting_lane} LIMIT 1) AS lane, r.end AS below`)),
+		// A lane keeps the first time at which it was found to be a stray.
 		markStray: writing("mark_strays", d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`)),
+		// A lane that has been a stray for long gets the state of a new gate.
 		setBack: writing("set_back", d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
 			`gates.lane = r.lane AND gates.stray_since <= r#before`)),
 		clearStray: writing("clear_strays", d.updateRows("gates", `stray_since = NULL`, `gates.lane = r.lane`)),

@@ -10,17 +10,23 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Bounds of what one batch of a Purge deletes beside the rows it is limited to.
+// Bounds of one batch of a Purge, beside its limit of jobs, runs and events.
 const (
-	// maxParts is how many attempts, and how many entries of histories, the jobs and runs
-	// of a batch have. A job or run that has more by itself goes alone, and its parts go
-	// after it, a thousand at a time.
+	// maxParts bounds the attempts of a batch's jobs, and the history entries of its runs. A
+	// job or run that has more is deleted in a batch of its own; its parts follow in batches of
+	// partChunk rows. Parts are the rows that belong to a job or run: attempts, steps, texts,
+	// history entries and callbacks.
 	maxParts  = 5000
 	partChunk = 1000
 )
 
-// Purge deletes what is over. See core.Upkeep. It looks first and deletes by id, so that
-// what it deletes is bounded and its batch is one that can be repeated.
+// Purge deletes finished jobs and runs, and old events without any. See core.Upkeep. It reads
+// ids first and then deletes by id. So a batch is bounded and can be repeated. Each DELETE
+// checks again that its row is still expired, since a Retry, Replay or redrive may come
+// between.
+//
+// limit bounds the jobs, the runs and the events of one call. more reports that another call
+// would find more. Purge pauses between its commits, so that it does not slow down accepts.
 func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error) {
 	if limit <= 0 {
 		return 0, false, nil
@@ -31,6 +37,7 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 		return 0, false, fmt.Errorf("purge: %w", err)
 	}
 	n, err = s.deleteExpired(ctx, p)
+	// Then rows that no other method deletes: idle gates, and parts whose owner is gone.
 	if err == nil {
 		err = s.forgetGates(ctx, before)
 	}
@@ -38,8 +45,12 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 		err = s.sweepOneTable(ctx, limit)
 	}
 	more = p.full || p.nextEvent != ""
+	// Deletes were followed by pauses. If there were none, wait here for as long as the reads
+	// took.
 	if err == nil && more && (n == 0 || s.dialect.purgeRows == 0) {
-		err = pause(ctx, time.Since(began)) // it did not rest between bites
+		// Without deletes there were no pauses between commits. The reads cost as well, so wait
+		// for as long as they took.
+		err = pause(ctx, time.Since(began))
 	}
 	if err != nil {
 		return n, false, fmt.Errorf("purge: %w", err)
@@ -47,19 +58,22 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	return n, more, nil
 }
 
-// A purging is what a Purge deletes. Jobs and runs are rows of an id, the event and how
-// many parts there are.
+// An expired is what one Purge deletes. jobs and runs are rows of an id, the event, and the
+// number of parts.
 type expired struct {
-	before       any // what finished before is over
+	before       any // rows that finished earlier are expired; Unix milliseconds
 	jobs, runs   [][]any
-	largeJob     any // one of the jobs, whose attempts are deleted afterwards
-	largeRun     any
-	unreferenced [][]any // events that have neither jobs nor runs
-	full         bool    // whether there may be more jobs or runs
-	nextEvent    string  // behind which events to look for bare ones; empty once all were looked at
+	largeJob     any     // the id of a job with more than maxParts, which is then the only one
+	largeRun     any     // the same for runs
+	unreferenced [][]any // events without jobs and runs
+	full         bool    // there may be more jobs or runs
+	nextEvent    string  // where the next Purge looks for unreferenced events; "" for the beginning
 }
 
-// over looks for what is over.
+// findExpired reads the ids of expired rows. Jobs and runs come from jobs_finished and
+// runs_finished, by their end. Events come from the primary key, in slices of at least
+// partChunk, from where the last slice ended: most old events still have jobs, and reading from
+// the beginning each time would read them again.
 func (s *Store) findExpired(ctx context.Context, before time.Time, limit int) (p expired, err error) {
 	p.before = millis(before)
 	from, most, wide := s.scanned.position("events"), int64(limit), max(limit, partChunk)
@@ -77,8 +91,8 @@ func (s *Store) findExpired(ctx context.Context, before time.Time, limit int) (p
 	return p, nil
 }
 
-// within are the first of some jobs or runs that have no more parts than that together,
-// or one that has more by itself. One without any counts like one that has one.
+// firstWithin returns the first jobs or runs whose parts add up to at most most, or the first
+// one if it has more by itself. One without parts counts as one row.
 func firstWithin(rows [][]any, most int) [][]any {
 	parts := 0
 	for i, row := range rows {
@@ -89,7 +103,8 @@ func firstWithin(rows [][]any, most int) [][]any {
 	return rows
 }
 
-// large is the id of one that has more than maxParts by itself, and so is alone.
+// onlyLarge returns the id of a job or run with more than maxParts, or nil. firstWithin has put
+// it alone.
 func onlyLarge(rows [][]any) any {
 	if len(rows) == 1 && intOf(rows[0][expiredParts]) > maxParts {
 		return rows[0][expiredOwner]
@@ -97,7 +112,8 @@ func onlyLarge(rows [][]any) any {
 	return nil
 }
 
-// eventsOf are the events of jobs and runs, each once and in one order.
+// eventsOf returns rows of deleteEvent for the events of jobs and runs, each event once and
+// sorted by id, which is the lock order.
 func eventsOf(jobs, runs [][]any, end any) (events [][]any) {
 	for _, row := range slices.Concat(jobs, runs) {
 		events = append(events, []any{row[expiredEvent], end})
@@ -106,8 +122,8 @@ func eventsOf(jobs, runs [][]any, end any) (events [][]any) {
 	return slices.CompactFunc(events, func(a, b []any) bool { return rowKey(a) == rowKey(b) })
 }
 
-// bareAmong are the first events of a slice that are over, up to limit, and behind which
-// one to look for more: none is passed by that was looked at and not taken.
+// unreferencedAmong returns the first limit unreferenced events of a slice, and where the next
+// look begins. An event that was read but not taken is read again next time.
 func unreferencedAmong(slice [][]any, end any, limit, full int) (bare [][]any, next string) {
 	for i, row := range slice {
 		if id := row[unreferencedEvent]; id != nil {
@@ -120,8 +136,8 @@ func unreferencedAmong(slice [][]any, end any, limit, full int) (bare [][]any, n
 	return bare, lastOf(slice, full)
 }
 
-// purge deletes what is over, and tells how many jobs, runs and events that were. If it
-// fails, events that were looked for by themselves are looked at once more.
+// deleteExpired deletes rows and returns how many jobs, runs and events were deleted. If it
+// fails, the position among the events stays, and the next Purge reads the same slice again.
 func (s *Store) deleteExpired(ctx context.Context, p expired) (total int, err error) {
 	if total, err = s.deleteInCommits(ctx, p); err != nil {
 		return total, err
@@ -138,7 +154,8 @@ func (s *Store) deleteExpired(ctx context.Context, p expired) (total int, err er
 	return total, err
 }
 
-// deleteAll deletes in bites, and pauses after each.
+// deleteInCommits deletes in small commits and pauses after each, so that an accept waits
+// behind at most one of them.
 func (s *Store) deleteInCommits(ctx context.Context, p expired) (total int, err error) {
 	size, pauseTime := commitSize{s.dialect.purgeRows, s.dialect.purgeRows}, time.Duration(0)
 	for batch := s.nextBatch(&p, size.rows); rowsOf(batch) > 0 && err == nil; batch = s.nextBatch(&p, size.rows) {
@@ -152,22 +169,22 @@ func (s *Store) deleteInCommits(ctx context.Context, p expired) (total int, err 
 	return total, err
 }
 
-// A bite is how much a Purge deletes in one commit, at most: so many parts of jobs, or of
-// runs, or so many events. Zero is all of them. Who sends an event may wait for one; but
-// where a commit itself takes long, it is made for more.
+// A commitSize is how many rows a Purge deletes in one commit: parts of jobs or of runs, or
+// events. It grows where a commit takes long however small it is, such as on a slow disk, and
+// shrinks again to least. 0 means no bound.
 type commitSize struct{ rows, least int }
 
-// Whether a bite takes long for its rows, and what follows.
+// The numbers by which commitSize.next decides.
 const (
-	slowRow     = 50 * time.Microsecond // a few times what one takes by itself
-	maxGrowth   = 8                     // times the least
-	pauseFactor = 10                    // times as long as it took, up to longestRest
+	slowRow     = 50 * time.Microsecond // per row; a row alone takes a fraction of this
+	maxGrowth   = 8                     // times least
+	pauseFactor = 10                    // times the time of the commit, up to maxPause
 	maxPause    = 5 * time.Millisecond
 )
 
-// next is the bite after one of so many rows, and how long the database is left alone
-// before it. Who waited in line for long, among others, rests for shorter than it took, or
-// never got done.
+// next returns the size of the commit after one of so many rows, and the pause before it. The
+// pause is bounded by maxPause. Where commits wait in line with those of other writers, took
+// contains the waiting; a pause of ten times that would never let a Purge finish.
 func (b commitSize) next(took time.Duration, rows int) (commitSize, time.Duration) {
 	switch {
 	case b.rows == 0:
@@ -180,6 +197,7 @@ func (b commitSize) next(took time.Duration, rows int) (commitSize, time.Duratio
 	return b, min(pauseFactor*took, maxPause)
 }
 
+// rowsOf returns how many rows the statements of a batch have.
 func rowsOf(batch []Stmt) (n int) {
 	for _, st := range batch {
 		n += len(st.Rows)
@@ -187,9 +205,10 @@ func rowsOf(batch []Stmt) (n int) {
 	return n
 }
 
-// cut takes off what is deleted next: jobs, runs, then events that are bare, so that
-// neither makes the other's commit longer. It is a batch that can be repeated, and what
-// belongs together is in one.
+// nextBatch removes the next rows from p and returns the statements that delete them: jobs
+// first, then runs, then unreferenced events. These never share a batch, unless there is no
+// bound. Rows that belong together are in one batch, so an interrupted Purge leaves no attempts
+// without their job.
 func (s *Store) nextBatch(p *expired, most int) []Stmt {
 	jobs, runs := p.jobs, p.runs
 	switch {
@@ -207,7 +226,8 @@ func (s *Store) nextBatch(p *expired, most int) []Stmt {
 	return s.ownerStmts(p, jobs, runs)
 }
 
-// ownersGo deletes jobs and runs with all that belongs to them, and their events.
+// ownerStmts delete jobs and runs with their parts, and then their events: an event can only go
+// when no job and no run refers to it.
 func (s *Store) ownerStmts(p *expired, jobs, runs [][]any) []Stmt {
 	parts := idsExcept(runs, p.largeRun)
 	return append([]Stmt{
@@ -221,7 +241,7 @@ func (s *Store) ownerStmts(p *expired, jobs, runs [][]any) []Stmt {
 	}, eventStmts(&s.sql, eventsOf(jobs, runs, p.before))...)
 }
 
-// ending are the ids of rows, each with when what is over had finished.
+// idsAndBefore returns rows of an id and the time before which it must have finished.
 func idsAndBefore(rows [][]any, end any) (ids [][]any) {
 	for _, row := range rows {
 		ids = append(ids, []any{row[expiredOwner], end})
@@ -229,13 +249,15 @@ func idsAndBefore(rows [][]any, end any) (ids [][]any) {
 	return ids
 }
 
-// besides are the ids of rows but for one whose parts are deleted afterwards.
+// idsExcept returns rows of ids, without the large one whose parts are deleted afterwards.
 func idsExcept(rows [][]any, large any) [][]any {
 	return slices.DeleteFunc(firstColumns(rows), func(row []any) bool { return row[expiredOwner] == large })
 }
 
-// eventsGo delete events. Who gives an old event new jobs, and who deletes it because it
-// has none, wait for each other: a DELETE that waited would not see what came meanwhile.
+// eventStmts lock events and delete those without jobs and runs. A Replay locks the events as
+// well, so the two wait for each other. Without the lock, a DELETE on PostgreSQL that waited
+// for a row would evaluate its condition on the jobs as they were before the wait, and delete
+// an event that just got new ones.
 func eventStmts(q *statements, events [][]any) []Stmt {
 	return []Stmt{
 		q.lockEvents.on(firstColumns(events)...).sortedBy(keyColumn),
@@ -243,15 +265,15 @@ func eventStmts(q *statements, events [][]any) []Stmt {
 	}
 }
 
-// delete sends those of some statements that have rows, and tells how many jobs, runs and
-// events are gone.
+// runDeletes sends the statements that have rows, and returns how many jobs, runs and events
+// were deleted. Statements without a text are not needed on this database.
 func (s *Store) runDeletes(ctx context.Context, all ...Stmt) (total int, err error) {
 	stmts := slices.DeleteFunc(all, func(st Stmt) bool { return len(st.Rows) == 0 || st.SQL == "" })
 	if len(stmts) == 0 {
 		return 0, nil
 	}
 	for i := range stmts {
-		stmts[i].Lazy = true // what comes back is still over
+		stmts[i].Lazy = true // if a power failure undoes it, the rows are still expired
 	}
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
@@ -265,6 +287,7 @@ func (s *Store) runDeletes(ctx context.Context, all ...Stmt) (total int, err err
 	return total, nil
 }
 
+// firstColumns returns the rows with only their first column.
 func firstColumns(rows [][]any) (first [][]any) {
 	for _, row := range rows {
 		first = append(first, row[:1])
@@ -272,14 +295,16 @@ func firstColumns(rows [][]any) (first [][]any) {
 	return first
 }
 
-// A part is a table of rows that belong to a job or a run: what finds the keys of some,
-// and what deletes those whose owner is gone.
+// A part is a table of rows that belong to a job or run. pick reads the keys of some rows of an
+// owner, and remove deletes rows by key if their owner is gone.
 type part struct{ pick, remove statement }
 
+// jobParts are the tables whose rows belong to a job.
 func jobParts(q *statements) []part {
 	return []part{{q.pickAttempts, q.deleteAttempt}}
 }
 
+// runParts are the tables whose rows belong to a run.
 func runParts(q *statements) []part {
 	return []part{
 		{q.pickSteps, q.deleteStep},
@@ -289,9 +314,9 @@ func runParts(q *statements) []part {
 	}
 }
 
-// dismantle deletes what is left of a job or run that is gone, a piece at a time, and
-// pauses after each for as long as it took. If it breaks off, a sweep finds the rest. An
-// owner that is there after all keeps everything.
+// deleteParts deletes the parts of a job or run that is gone, in chunks, and pauses after each
+// for as long as it took. If it is interrupted, a later sweep finds the rest. The parts of an
+// owner that exists are kept: each DELETE checks.
 func (s *Store) deleteParts(ctx context.Context, owner any, parts []part) error {
 	for _, p := range parts {
 		for {
@@ -311,7 +336,8 @@ func (s *Store) deleteParts(ctx context.Context, owner any, parts []part) error 
 	return nil
 }
 
-// dismantleSome deletes one piece, and tells whether there may be another.
+// deletePartChunk deletes up to partChunk rows of one table, and reports whether there may be
+// more.
 func (s *Store) deletePartChunk(ctx context.Context, owner any, p part) (more bool, err error) {
 	rows, err := s.read(ctx, p.pick, owner, int64(partChunk))
 	if err != nil || len(rows) == 0 {
@@ -320,9 +346,10 @@ func (s *Store) deletePartChunk(ctx context.Context, owner any, p part) (more bo
 	remove := p.remove.on(rows...).noMerge()
 	remove.Lazy = true
 	results, err := s.write(ctx, remove)
-	return err == nil && len(rows) == partChunk && results[0].Changed > 0, err
+	return err == nil && len(rows) == partChunk && results[0].Changed > 0, err // no rows changed: the owner exists
 }
 
+// pause waits, or returns the context's error.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -334,6 +361,9 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // The columns of what a Purge picks: a job or run, its event, and how many parts it has.
 const (
+	// The columns of over_jobs and over_runs: the job or run, its event, and how many parts it
+	// has. The number is the attempt of a job and the seq of a run, which count its attempts
+	// and its history entries.
 	expiredOwner = iota
 	expiredEvent
 	expiredParts
@@ -341,23 +371,27 @@ const (
 
 // The columns of overEvents: an event that was looked at, and its id again if it is over.
 const (
+	// The columns of over_events: an event that was read, and its id again if the event is
+	// expired and unreferenced.
 	scannedEvent = iota
 	unreferencedEvent
 )
 
 const (
-	// An event that no job and no run is about.
+	// The condition that no job and no run refers to an event. It searches jobs_event and
+	// runs_event.
 	unreferenced = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
 
-	// An attempt whose job is gone.
+	// The condition that the job of an attempt is gone.
 	jobGone = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`
 )
 
-// noRun is the condition that a row's run is gone.
+// runGone is the condition that the run of a row is gone.
 func runGone(table string) string {
 	return `NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = ` + table + `.run_id)`
 }
 
+// purgeSQL are the statements of a Purge.
 type purgeSQL struct {
 	overJobs, overRuns, overEvents         statement
 	deleteJob, deleteAttempts, deleteEvent statement
@@ -371,28 +405,32 @@ type purgeSQL struct {
 func newPurgeSQL(d Dialect) purgeSQL {
 	t := d.sql
 	return purgeSQL{
+		// In the order of jobs_finished and runs_finished, so nothing is sorted.
 		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
 		overRuns: reading("over_runs", t(`SELECT id, event_id, seq FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
 
-		// Ids grow with time, so old events are at the head of the primary key. Those that
-		// still have jobs come without their second column: however many there are, a look is
-		// at no more than its limit.
+		// Ids grow with time, so the oldest events come first in the primary key. An event with
+		// jobs yields a row too, with a null id: so the statement reads at most its limit of
+		// events, however many of them have jobs.
 		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+unreferenced+` THEN events.id END AS over_id
 			FROM (SELECT id, created_at FROM events{use PRIMARY} WHERE id > ? AND id < ? ORDER BY id LIMIT {limit}) AS events ORDER BY events.id`)),
 
-		// Whatever happened since they were picked: a job that was brought back stays.
+		// The guard on finished_at keeps a job that a Retry made available since its id was
+		// read. jobGone then keeps the job's attempts.
 		deleteJob:      writing("purge_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before`)),
 		deleteAttempts: writing("purge_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
 		deleteEvent:    writing("purge_events", d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+unreferenced)),
 
-		// Whatever happened since they were picked: a run that was redriven stays.
+		// The guard on finished_at keeps a run that was redriven since its id was read. runGone
+		// then keeps the run's parts.
 		deleteRun:       writing("purge_runs", d.deleteRows("runs", `runs.id = r.id AND runs.finished_at < r#before`)),
 		deleteSteps:     writing("purge_steps", d.deleteByIndex("steps_path", "steps", `steps.run_id = r.run AND `+runGone("steps"))),
 		deleteTexts:     writing("purge_texts", d.deleteRows("step_texts", `step_texts.run_id = r.run AND `+runGone("step_texts"))),
 		deleteHistory:   writing("purge_history", d.deleteRows("history", `history.run_id = r.run AND `+runGone("history"))),
 		deleteCallbacks: writing("purge_callbacks", d.deleteByIndex("callbacks_step", "callbacks", `callbacks.run_id = r.run AND `+runGone("callbacks"))),
 
-		// The parts of a job or run that has many, piece by piece.
+		// The parts of a job or run that has many, in chunks: each pick reads the first rows by
+		// an index that leads with the owner, and each delete goes by the whole key.
 		pickAttempts:   reading("pick_attempts", t(`SELECT job_id, lease FROM attempts WHERE job_id = ? LIMIT {limit}`)),
 		deleteAttempt:  writing("delete_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND attempts.lease = r.lease AND `+jobGone)),
 		pickSteps:      reading("pick_steps", t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? LIMIT {limit}`)),

@@ -1,51 +1,60 @@
 package store
 
-// A statement is a text of the dialect with its name, which is the statement's name in errors,
-// metrics and injected faults. Each role has its statements beside its methods, in a struct
-// whose name ends in SQL.
+// A statement is a text of one dialect with a name. The name identifies it in errors, metrics,
+// injected faults and testdata/sql. Each role has its statements beside its methods, in a
+// struct whose name ends in SQL.
 //
-// Fragments of a text in braces are filled in by the dialect; r is the row source of a statement
-// on Rows. The columns of a result have names, all different: SQL over HTTP returns objects.
+// In the text, fragments in braces are filled in by [Dialect.sql], and r is the row source of a
+// statement on Rows. All columns of a result have different names: D1 returns each row as a
+// JSON object.
 type statement struct {
 	name, sql string
 	reads     bool
 }
 
+// reading is a statement that returns rows and changes nothing.
 func reading(name, sql string) statement { return statement{name: name, sql: sql, reads: true} }
+
+// writing is a statement that changes rows.
 func writing(name, sql string) statement { return statement{name: name, sql: sql} }
 
-// with is the statement with the values of its question marks.
+// with makes a Stmt with one value for each question mark.
 func (st statement) with(args ...any) Stmt {
 	return Stmt{Name: st.name, SQL: st.sql, Args: args, Reads: st.reads}
 }
 
-// on is the statement on rows.
+// on makes a Stmt on rows.
 func (st statement) on(rows ...[]any) Stmt {
 	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads}
 }
 
-// sortedBy says that the rows are in the order of a column: see Stmt.SortedBy.
+// sortedBy says that the rows are sorted by the column at a position, from 0. See
+// Stmt.SortedBy.
 func (s Stmt) sortedBy(place int) Stmt {
 	s.SortedBy = place + 1
 	return s
 }
 
+// upTo bounds the bytes of the result. See Stmt.MaxBytes.
 func (s Stmt) upTo(bytes int) Stmt {
 	s.MaxBytes = bytes
 	return s
 }
 
+// noMerge keeps the batch from being merged. See Stmt.NoMerge.
 func (s Stmt) noMerge() Stmt {
 	s.NoMerge = true
 	return s
 }
 
+// once says that the statement must not be repeated. See Stmt.Once.
 func (s Stmt) once() Stmt {
 	s.Once = true
 	return s
 }
 
-// statements are the statements of all roles.
+// statements are the statements of all roles. The structs are embedded, so that a method names
+// a statement without its role: s.sql.claim. TestStatements writes one file for each struct.
 type statements struct {
 	inboxSQL
 	takeSQL
@@ -65,6 +74,7 @@ type statements struct {
 	chronicleSQL
 }
 
+// newStatements composes all statements of a dialect: about 100 texts, once for each [New].
 func newStatements(d Dialect) statements {
 	return statements{
 		inboxSQL:     newInboxSQL(d),

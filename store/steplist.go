@@ -9,8 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Steps lists steps. See core.Chronicle. It reads the ids of all steps, then the sizes of the
-// first ones, and then the steps that fit: the size of a step is unknown before.
+// Steps lists steps. See core.Chronicle. It reads in three rounds: the ids of all steps behind
+// after, the sizes of the first ones, and then as many steps as fit into core.MaxRead bytes.
+// With the sizes unknown, one page of the largest steps could fill the memory.
 func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (core.Page[core.Step], error) {
 	page, err := s.stepsAfter(ctx, run, epoch, after, min(max(limit, 1), core.MaxPage))
 	if err != nil {
@@ -19,6 +20,7 @@ func (s *Store) Steps(ctx context.Context, run core.ID, epoch int, after core.ID
 	return page, nil
 }
 
+// stepsAfter is Steps, for a limit that is in range.
 func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (page core.Page[core.Step], err error) {
 	ids, err := s.read(ctx, s.sql.stepIDs, string(run), int64(epoch), string(after))
 	if err != nil || len(ids) == 0 {
@@ -34,7 +36,7 @@ func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after co
 		return page, err
 	}
 	for _, row := range results[0].Rows {
-		if !lacksText(row) { // otherwise the run is being purged
+		if !lacksText(row) { // otherwise a purge deletes the run right now
 			r := rowReader{row}
 			st := r.step()
 			st.HeldUntil = r.time()
@@ -49,11 +51,15 @@ func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after co
 // fit measures firstMeasured steps first, and thenMeasured times as many each next time. To
 // measure a text that an earlier version wrote, the database reads the text.
 const (
+	// countFitting measures firstSizes steps in its first round, and sizesGrowth times as many
+	// in each further one. To measure a text that an earlier version stored in the step, the
+	// database reads the text, so measuring all steps first could cost as much as reading them.
 	firstSizes  = 16
 	sizesGrowth = 4
 )
 
-// fit returns how many of the steps with these ids reach core.MaxRead, or all of them.
+// countFitting returns how many of the first steps it takes to reach core.MaxRead bytes, or
+// len(ids).
 func (s *Store) countFitting(ctx context.Context, ids [][]any) (n int, err error) {
 	total := 0
 	for some := firstSizes; n < len(ids); some *= sizesGrowth {
@@ -76,21 +82,22 @@ func (s *Store) countFitting(ctx context.Context, ids [][]any) (n int, err error
 	return n, nil
 }
 
-// sizeOfStep is how many bytes the texts of a step have, from a row of stepSizes.
+// sizeOfStep returns how many bytes the texts of a step have, from a row of stepSizes. A text
+// in step_texts has its size in its name.
 func sizeOfStep(row []any) int {
 	state := intOf(row[sizedState]) + sizeOf(textOf(row[sizedStateName]))
-	if row[sizedPasses] == "yes" { // see shelf.output
+	if row[sizedPasses] == "yes" { // the output is the state, see stepTextRows.output
 		return 2 * state
 	}
 	return state + intOf(row[sizedOutput]) + sizeOf(textOf(row[sizedOutputName]))
 }
 
-// maxSurvey bounds the bytes of different States and Outputs when all steps of an epoch are
-// read at once.
+// maxSurveyBytes bounds the bytes of different States and Outputs when all steps of an epoch
+// are read at once.
 const maxSurveyBytes = 128 << 20
 
-// surveyAll reads all steps of an epoch, for a redrive that makes new ones from them. Steps
-// with the same text share the text.
+// surveyAll reads all steps of an epoch, for a redrive that makes new steps from them. Steps
+// with the same text share it in memory.
 func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []core.Step, err error) {
 	texts := textPool{byName: map[string][]byte{}}
 	after := core.ID("")
@@ -114,13 +121,15 @@ func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []co
 	}
 }
 
-// sharing keeps one copy of each text.
+// A textPool keeps one copy of each text in memory.
 type textPool struct {
-	byName map[string][]byte // by name
+	byName map[string][]byte
 	bytes  int
 }
 
-// share returns the copy of a text. The text has a name if the store keeps it apart.
+// intern returns the pool's copy of a text. A text from step_texts comes with its name; any
+// other is named here. Texts below sharedTextMin are not pooled: hashing them costs more than
+// the copy.
 func (s *textPool) intern(name string, text []byte) []byte {
 	if len(text) < sharedTextMin {
 		return text

@@ -11,23 +11,30 @@ import (
 // from where the last slice ended, so that it costs the same however large the table is.
 // What is found is deleted under the guard that it is still so.
 
-// swept are the tables in the order of their turns.
+// A sweep looks for rows whose owner is gone: parts of jobs and runs that an interrupted Purge
+// left behind. Each Purge reads one slice of one table, from where the last slice of this
+// process ended. So a sweep costs the same however large the table is, and in time every row is
+// seen. Rows are deleted under the condition that their owner is still gone.
+//
+// sweptTables are the tables in their order.
 var sweptTables = [...]string{"attempts", "steps", "step_texts", "history", "callbacks"}
 
-// positions are up to where tables have been looked at by this process.
+// scanPositions are how far this process has read tables: those of a sweep, and events, see
+// findExpired. They are kept in memory; a process that restarts begins anew.
 type scanPositions struct {
-	mu     sync.Mutex
-	behind map[string]string
-	turn   int
+	mu     sync.Mutex        // guards the fields below
+	behind map[string]string // the last key that was read, by table
+	turn   int               // counts sweeps
 }
 
+// position returns the key behind which the next slice of a table begins.
 func (p *scanPositions) position(table string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.behind[table]
 }
 
-// move goes on behind a row, or begins anew.
+// move sets the key behind which the next slice begins; "" for the beginning of the table.
 func (p *scanPositions) move(table, behind string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,8 +44,8 @@ func (p *scanPositions) move(table, behind string) {
 	p.behind[table] = behind
 }
 
-// behind is where a slice ends, of which the first column is where each row is. One that
-// is not full ends with its table.
+// lastOf returns the key at which a slice ended. A slice with fewer rows than asked for reached
+// the end of its table, so the next one begins at the beginning: "".
 func lastOf(slice [][]any, full int) string {
 	if len(slice) < full {
 		return ""
@@ -46,7 +53,7 @@ func lastOf(slice [][]any, full int) string {
 	return rowKey(slice[len(slice)-1])
 }
 
-// next is the table whose turn it is.
+// nextTable returns the table to sweep now.
 func (p *scanPositions) nextTable() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +61,7 @@ func (p *scanPositions) nextTable() string {
 	return sweptTables[p.turn%len(sweptTables)]
 }
 
-// sweep looks at a slice of one table and deletes what nothing leads to.
+// sweepOneTable reads a slice of one table and deletes the parts of owners that are gone.
 func (s *Store) sweepOneTable(ctx context.Context, limit int) error {
 	table := s.scanned.nextTable()
 	scan, parts := s.sql.sliceAttempts, jobParts(&s.sql)
@@ -73,7 +80,7 @@ func (s *Store) sweepOneTable(ctx context.Context, limit int) error {
 		return err
 	}
 	for i, row := range rows {
-		owner := row[sliceOwner]
+		owner := row[sliceOwner] // rows of one owner come together
 		if intOf(row[sliceOwners]) > 0 || i > 0 && owner == rows[i-1][sliceOwner] {
 			continue
 		}
@@ -85,8 +92,8 @@ func (s *Store) sweepOneTable(ctx context.Context, limit int) error {
 	return nil
 }
 
-// forgetGates deletes gates that have nothing to say: nothing failed since they last let
-// something through, and that is long ago. All lanes' gates are few.
+// forgetGates deletes gates without information: no failures, not a stray, and no time that is
+// later than before. There are as many gates as lanes, so all of them are read.
 func (s *Store) forgetGates(ctx context.Context, before time.Time) error {
 	ms, us := millis(before), before.UnixMicro()
 	rows, err := s.read(ctx, s.sql.idleGates, ms, ms, us, int64(partChunk))
@@ -102,10 +109,13 @@ func (s *Store) forgetGates(ctx context.Context, before time.Time) error {
 
 // The columns of a slice: the owner of a row, and how many owners of that id there are.
 const (
+	// The columns of a slice: the owner of a row, and how many owners with that id exist, 0 or
+	// 1.
 	sliceOwner = iota
 	sliceOwners
 )
 
+// sweepSQL are the statements of sweeps and of forgetGates.
 type sweepSQL struct {
 	sliceAttempts, sliceSteps, sliceTexts, sliceHistory, sliceCallbacks statement
 	idleGates, forgetGates                                              statement
@@ -119,19 +129,20 @@ func newSweepSQL(d Dialect) sweepSQL {
 		sliceHistory:   reading("slice_history", d.sql(sliceSQL("run_id", "history{use PRIMARY}", "runs"))),
 		sliceCallbacks: reading("slice_callbacks", d.sql(sliceSQL("run_id", "callbacks{use callbacks_step}", "runs"))),
 
+		// lane > '' lets the statement go by the primary key.
 		idleGates:   reading("idle_gates", d.sql(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND `+idleGate("?", "?", "?")+` LIMIT {limit}`)),
 		forgetGates: writing("forget_gates", d.deleteRows("gates", `gates.lane = r.lane AND `+idleGate("r#closed", "r#until", "r#next"))),
 	}
 }
 
-// slice is a statement that looks at some rows of a table by the column that names their
-// owner, and at how many owners each has.
+// sliceSQL reads owners from a slice of a table, in the order of an index that leads with them,
+// and counts how many owners with each id exist.
 func sliceSQL(column, table, owners string) string {
 	return `SELECT slice.owner, (SELECT COUNT(*) FROM ` + owners + ` WHERE ` + owners + `.id = slice.owner) AS owners
 		FROM (SELECT ` + column + ` AS owner FROM ` + table + ` WHERE ` + column + ` > ? ORDER BY ` + column + ` LIMIT {limit}) AS slice ORDER BY slice.owner`
 }
 
-// idle is the condition of a gate that has nothing to say.
+// idleGate is the condition that a gate has the same effect as no gate.
 func idleGate(closed, until, next string) string {
 	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next
 }

@@ -10,11 +10,14 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// takeAgain is how soon a Take must have failed to be worth another try at once.
+// resendWithin bounds when a failed Take is sent again at once. After a longer failure another
+// try would most likely take as long again.
 const resendWithin = 2 * time.Second
 
-// Take leases due jobs. See core.Worklist. All it takes is under one new lease,
-// by which it is read back in the same batch.
+// Take leases due jobs. See core.Worklist. It is one batch. All jobs of the batch get the same
+// new lease, by which the last statements of the batch find them again, to read them with their
+// events. The lease also makes the batch repeatable: a claim that finds jobs with its lease
+// claims no more.
 func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	t := takeBatch{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, places: make([]stmtPlaces, len(quotas))}
 	t.buildStmts()
@@ -24,7 +27,8 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 	began := s.clock()
 	results, err := s.write(ctx, t.stmts...)
 	if core.IsKind(err, core.Unavailable) && s.clock().Sub(began) < resendWithin {
-		// It may have taken jobs, which would wait for the end of a lease that nobody has.
+		// The first sending may have claimed jobs. Without a second sending they would wait
+		// until their lease expires, since no worker knows that it holds them.
 		results, err = s.write(ctx, t.stmts...)
 	}
 	if err != nil {
@@ -34,11 +38,11 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 		return nil, fmt.Errorf("take: %w", err)
 	}
 	jobs, late := t.takenJobs(results)
-	_ = s.Release(ctx, now, late...) // else they wait for the end of their lease
+	_ = s.Release(ctx, now, late...) // else they wait until their lease expires
 	return jobs, nil
 }
 
-// A taking is one Take under construction.
+// A takeBatch builds the statements of one Take and reads their results.
 type takeBatch struct {
 	*Store
 	now    time.Time
@@ -46,20 +50,23 @@ type takeBatch struct {
 	quotas []core.Quota
 	stmts  []Stmt
 	places []stmtPlaces // for each quota
-	bases  int          // where the bases are read, or 0
+	bases  int          // the position of the statement that reads base_us of the gates; 0 for none
 }
 
-// A place is where a quota's statements are: the claim, and behind it the one that
-// reads what was claimed, and for a workflow the one that reads what its steps are in.
-// Zero if it has none.
+// stmtPlaces are the positions of a quota's statements in the batch: the claim, the one that
+// reads the claimed jobs, and for a workflow the one that reads the steps above. All are 0 for
+// a quota that sends none.
 type stmtPlaces struct{ claim, read, above int }
 
-// build makes the statements, lane by lane: a gate is locked when it is made, when it
-// lets the lease in, and on MySQL also when a claim looks at it. So whoever takes or
-// settles locks gates in the order of lanes, and they wait in line and not in a circle.
-// A gate is made even for a probe, which finds one: on MySQL it stays locked by that if
-// it does not let the lease in, where a claim would share it with another who then
-// waits, as the claimer does, to have it alone.
+// buildStmts makes the statements of each quota, in the order of lanes.
+//
+// The order is a lock order for gates. A gate is locked by the INSERT that makes it, by the
+// UPDATE that admits the lease, and on MySQL by the claim that reads it. Takes and Settles both
+// lock gates by lane, so that they wait in line and cannot deadlock.
+//
+// A probe sends the INSERT too, though its gate exists. On MySQL the INSERT takes an exclusive
+// lock. Without it, a claim whose lease was not admitted takes a shared lock; two such batches
+// would each wait for the other's exclusive lock.
 func (t *takeBatch) buildStmts() {
 	var gated [][]any
 	for _, i := range t.lockOrder() {
@@ -67,15 +74,19 @@ func (t *takeBatch) buildStmts() {
 		if hasInterval(q) {
 			gated = append(gated, []any{string(q.Lane), t.lease})
 		}
+		// First the gate: it must exist, and it must admit the lease before the claim looks at
+		// it.
 		if q.Pass != nil {
 			gate := t.sql.insertGate.on([]any{string(q.Lane)})
 			t.stmts = append(t.stmts, gate, t.admit(q))
 		}
+		// The claim, and then the gate's account of how many jobs were claimed.
 		t.places[i].claim = len(t.stmts)
 		t.stmts = append(t.stmts, t.claim(q))
 		if q.Pass != nil {
 			t.stmts = append(t.stmts, t.accountGate(q))
 		}
+		// Last the claimed jobs are read, in the same batch, so that no round trip is added.
 		t.places[i].read = len(t.stmts)
 		if q.Lane.Workflow() == "" {
 			t.stmts = append(t.stmts, t.sql.claimed.with(t.claimKey(q)...).upTo(q.Bytes))
@@ -90,7 +101,8 @@ func (t *takeBatch) buildStmts() {
 	}
 }
 
-// order is the quotas that can bring something, in the order of their lanes.
+// lockOrder returns the positions of the quotas that can bring jobs, sorted by lane. A quota is
+// left out if it asks for no jobs, or if its Pass allows no start.
 func (t *takeBatch) lockOrder() (order []int) {
 	for i, q := range t.quotas {
 		if q.N > 0 && (q.Pass == nil || q.Pass.Probe > 0 || q.Pass.Ahead >= 0) {
@@ -101,14 +113,16 @@ func (t *takeBatch) lockOrder() (order []int) {
 	return order
 }
 
-// paced tells whether a quota's jobs are to start one after the other.
+// hasInterval reports whether a quota's jobs get start times, one interval after the other. A
+// probe is a single job and starts at once.
 func hasInterval(q core.Quota) bool { return q.Pass != nil && q.Pass.Probe <= 0 }
 
-// interval is how far apart a Pass has jobs start.
+// startInterval returns the time between the starts of two jobs of a Pass. 1 µs is the unit of
+// next_us; an interval of 0 would never move the gate on.
 func startInterval(p *core.Pass) time.Duration { return max(p.Interval, time.Microsecond) }
 
-// most is how many jobs a quota may bring. Starts are not given away beyond the
-// horizon, where a gate's next one would be taken for one of a clock set back.
+// maxJobs returns how many jobs a quota may bring. Starts stay within core.GateHorizon: a gate
+// whose next start is beyond the horizon counts as written before the clock was set back.
 func maxJobs(q core.Quota) int64 {
 	switch {
 	case q.Pass == nil:
@@ -119,7 +133,9 @@ func maxJobs(q core.Quota) int64 {
 	return min(int64(q.N), max(1, int64((core.GateHorizon-q.Pass.Ahead)/startInterval(q.Pass))))
 }
 
-// admit is the statement that writes the lease into the gate, if that lets it.
+// admit is the statement that writes the lease into the gate if the gate allows what the Pass
+// assumes: the same closing time of the breaker, and a next start that is near enough. For a
+// probe: an open breaker whose time has come, and a due job.
 func (t *takeBatch) admit(q core.Quota) Stmt {
 	lane, closed, now := string(q.Lane), zeroIfNever(q.Pass.Closed), t.now.UnixMilli()
 	if q.Pass.Probe > 0 {
@@ -132,6 +148,8 @@ func (t *takeBatch) admit(q core.Quota) Stmt {
 		lane, t.lease, closed, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon)
 }
 
+// claim is the statement that leases due jobs. Without a Pass it checks that the gate has
+// neither an open breaker nor a ramp. With a Pass it checks that the gate names its lease.
 func (t *takeBatch) claim(q core.Quota) Stmt {
 	lane, end, now := string(q.Lane), millis(t.now.Add(q.Hold)), t.now.UnixMilli()
 	args := []any{lane, t.floors.claimFrom(q.Lane), now, lane, end, t.lease, lane}
@@ -142,8 +160,9 @@ func (t *takeBatch) claim(q core.Quota) Stmt {
 	return t.sql.claimPassed.with(append(args, t.lease, maxJobs(q), end, t.lease)...)
 }
 
-// account moves the gate on by what was claimed, or gives a probe back that found
-// no job after all. What it writes does not depend on how often it is run.
+// accountGate is the statement that adds the claimed jobs to the gate's next start, or gives a
+// probe back that found no job. Both compute the new value from base_us, which admit stored, so
+// that running them twice changes nothing more.
 func (t *takeBatch) accountGate(q core.Quota) Stmt {
 	lane, claim := string(q.Lane), t.claimKey(q)
 	if q.Pass.Probe > 0 {
@@ -152,13 +171,16 @@ func (t *takeBatch) accountGate(q core.Quota) Stmt {
 	return t.sql.charge.with(slices.Concat([]any{startInterval(q.Pass).Microseconds()}, claim, []any{lane, t.lease}, claim)...)
 }
 
-// mine are the arguments by which what a quota claimed is found.
+// claimKey returns the arguments of ownClaim and claimedRows: the lane, the due time that the
+// claim wrote, and the lease.
 func (t *takeBatch) claimKey(q core.Quota) []any {
 	return []any{string(q.Lane), millis(t.now.Add(q.Hold)), t.lease}
 }
 
-// complete reads once more what was claimed and could not be read. See
-// [Store.eventually]. A job that has no situation may have lost its step.
+// rereadClaimed repeats the reads of claimed jobs that the batch did not see. See
+// [Store.rereadUntil]. The claim's Changed says how many jobs there must be. A job of a
+// workflow may lack its step for good, if its run is being purged, so steps are only awaited
+// for a while.
 func (t *takeBatch) rereadClaimed(ctx context.Context, results []Result) error {
 	for _, p := range t.places {
 		if p == (stmtPlaces{}) {
@@ -183,21 +205,21 @@ func (t *takeBatch) rereadClaimed(ctx context.Context, results []Result) error {
 	return nil
 }
 
-// situated tells whether jobs of a workflow were read with their steps. What those are
-// in is stored no later, so it is read with them.
+// allHaveSituation reports whether all jobs of a workflow were read with their steps. The steps
+// above were stored earlier or together with them, so they need no check.
 func allHaveSituation(rows [][]any) bool {
 	return !slices.ContainsFunc(rows, func(row []any) bool { return !hasSituation(row) })
 }
 
-// hasSituation tells whether a row of takenColumns ends with a step, with its texts, and its
+// hasSituation reports whether a row of takenColumns goes on with a step, its texts, and its
 // run.
 func hasSituation(row []any) bool {
 	return len(row) >= takenStep+situationWidth && row[takenStep] != nil && row[takenRun] != nil && !lacksText(row[takenStep:])
 }
 
-// jobs reads what was taken, in the order asked. Late are jobs that were claimed by
-// a first sending whose answer got lost, and whose gate has let others through
-// since: nobody knows when they were to start.
+// takenJobs reads the taken jobs, in the order of the quotas. late are jobs without a start
+// time: a first sending claimed them, its answer got lost, and another Take has replaced the
+// gate's taker and base since. The caller releases them.
 func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []core.Job) {
 	bases := map[core.Lane]int64{}
 	if t.bases > 0 {
@@ -226,7 +248,7 @@ func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []co
 		for n, row := range rows {
 			r := rowReader{row}
 			j := r.taken()
-			rows[n] = nil // the event has a copy of its payload
+			rows[n] = nil // the event has a copy of its payload, so this row can be freed
 			if hasSituation(row) {
 				j.Situation = r.situation()
 				over := rowReader{above[j.ID]}
@@ -244,6 +266,7 @@ func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []co
 			}
 			jobs = append(jobs, j)
 		}
+		// Jobs beyond the byte limit come without their events. The worker reads those later.
 		for _, row := range results[t.places[i].read].cut() {
 			r := rowReader{row}
 			jobs = append(jobs, core.TakenJob{Job: r.job(), Bare: true})
@@ -253,22 +276,23 @@ func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []co
 }
 
 const (
-	// What a claim took is found by the due time it wrote, which is in the index, and
-	// told apart from other jobs of that millisecond by its lease.
+	// Jobs that this batch has claimed. due_at is in the index, so they are found there. The
+	// lease tells them from jobs of other claims whose leases end in the same millisecond.
 	ownClaim    = `FROM jobs AS mine{use jobs_waiting} WHERE mine.{waiting_lane} = ? AND mine.due_at = ? AND mine.lease = ?`
 	claimedRows = `jobs.{waiting_lane} = ? AND jobs.due_at = ? AND jobs.lease = ?`
 
-	// Due jobs of a lane. A claim that is sent again, or arrives late, finds what it
-	// took and takes no more.
+	// Due jobs of a lane, from the lane's floor on. A claim takes none if jobs have its lease
+	// already: then the batch is a second sending.
 	dueJobs       = `FROM jobs{use jobs_waiting} WHERE {waiting_lane} = ? AND due_at >= ? AND due_at <= ?`
 	claimableJobs = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + ownClaim + `{skip_locked})`
 	oldestFirst   = ` ORDER BY due_at, id LIMIT {limit}`
 
-	// scheduled_at comes before due_at, since MySQL evaluates SET from left to right with the
+	// scheduled_at comes before due_at: MySQL evaluates SET from left to right and reads the
 	// new values.
 	setClaimed = `status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?`
 )
 
+// takeSQL are the statements of a Take. See "Gates" in doc.go.
 type takeSQL struct {
 	claim, claimPassed, claimed, claimedSteps, aboveTaken statement
 	admit, admitProbe, charge, refund, bases              statement
@@ -277,36 +301,49 @@ type takeSQL struct {
 func newTakeSQL(d Dialect) takeSQL {
 	t := d.sql
 	return takeSQL{
-		// Without a Pass: only while the gate is wide open. One with a Pass was admitted.
+		// Without a Pass: the breaker is closed, and was not closed within core.RampTime. A
+		// closed_at beyond core.GateHorizon was written before the clock was set back, and is
+		// ignored.
 		claim: writing("claim", d.updatePicked("jobs", setClaimed, claimableJobs+` AND NOT EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ?))`+oldestFirst)),
+		// With a Pass: admit has written the lease into the gate, unless the gate was not as
+		// the Pass assumed.
 		claimPassed: writing("claim_passed", d.updatePicked("jobs", setClaimed, claimableJobs+` AND EXISTS (SELECT 1 FROM gates
 			WHERE gates.lane = ? AND gates.taker = ?)`+oldestFirst)),
 
+		// By jobs_waiting, which the claim has just read, and not by the lease, which no index
+		// has.
 		claimed: reading("claimed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+` WHERE `+claimedRows)),
 
-		// What a Take of a workflow's jobs brings, in two statements: few steps are in another,
-		// and the columns of what those are in are most of a situation's. So few that a plan
-		// could begin with them, if it knew: it is to begin with the jobs that were claimed.
+		// Jobs of workflows are read with their step and run, and in a second statement with
+		// the steps above. Few steps have a step above, and those columns are most of a
+		// situation's. PostgreSQL might begin a joint plan with the steps instead of the
+		// claimed jobs.
 		claimedSteps: reading("claimed_steps", t(`SELECT `+takenColumns+`, `+stepAndRun+` FROM jobs{use jobs_waiting}`+withEvents+`
 			LEFT JOIN steps{use PRIMARY} ON steps.id = jobs.id LEFT`+withRun+` WHERE `+claimedRows)),
 		aboveTaken: reading("above_taken", t(`SELECT steps.id`+above()+` FROM jobs{use jobs_waiting} JOIN steps{use PRIMARY} ON steps.id = jobs.id`+withAbove()+`
 			WHERE `+claimedRows+` AND COALESCE(steps.parent_id, '') <> ''`)),
 
-		// A Take with a Pass writes its lease into the gate, and where its starts begin.
-		// A time of next_us that is too far away was written before the clock was set back.
+		// The start of the first job is base_us: now, or the gate's next start if that is
+		// later. A next_us beyond the horizon was written before the clock was set back. A gate
+		// that has the lease already is not written again: its base must stay.
 		admit: writing("admit", t(`UPDATE gates SET taker = ?, base_us = CASE WHEN next_us < ? OR next_us > ? THEN ? ELSE next_us END
 			WHERE lane = ? AND taker <> ? AND closed_at = ? AND `+isClosed+` AND (next_us <= ? OR next_us > ?)`)),
 
-		// For a probe, what is to be put back if there was none to take.
+		// A probe stores open_until in base_us, for refund. The condition on due jobs keeps the
+		// gate from being written for nothing.
 		admitProbe: writing("admit_probe", t(`UPDATE gates SET taker = ?, base_us = open_until, open_until = ?
 			WHERE lane = ? AND closed_at = ? AND `+isOpen+` AND (open_until <= ? OR open_until > ?)
 			AND EXISTS (SELECT 1 `+dueJobs+`)`)),
 
+		// Each claimed job moves the next start by one interval. Only the newest taker may
+		// write.
 		charge: writing("charge", t(`UPDATE gates SET next_us = base_us + ? * (SELECT COUNT(*) `+ownClaim+`)
 			WHERE lane = ? AND taker = ? AND EXISTS (SELECT 1 `+ownClaim+`)`)),
+		// A probe that claimed no job, since another worker was faster, sets open_until back.
 		refund: writing("refund", t(`UPDATE gates SET open_until = base_us
 			WHERE lane = ? AND taker = ? AND NOT EXISTS (SELECT 1 `+ownClaim+`)`)),
+		// A lane is missing from the rows if another Take has become the gate's taker.
 		bases: reading("bases", d.selectRows(`gates.lane, gates.base_us`, "gates{use PRIMARY}", `gates.lane = r.lane AND gates.taker = r.taker`)),
 	}
 }

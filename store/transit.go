@@ -10,7 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Transit makes transitions. See core.Runs.
+// Transit makes transitions. See core.Runs, and "Workflows" in doc.go. The transitions of one
+// call are one batch. It returns for each whether it was made: by this call, or by an earlier
+// sending of it. A transition that another worker has overtaken changes nothing and is no
+// error.
 func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
 	if len(ts) == 0 {
 		return nil, nil
@@ -43,13 +46,17 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 // The columns of heldBy: the mark of a transition, the newest entry of its run, and the mark of
 // the entry behind the one that the transition knew.
 const (
+	// The columns of held_by: the mark of a transition, the number of the newest entry of its
+	// run, and the mark of the entry that follows the one which the transition knew.
 	heldByMark = iota
 	heldBySeq
 	heldByHolder
 )
 
-// madeOf tells which transitions are made, from rows of heldBy. It does not know yet
-// where nobody seems to have made the entry and the run seems to be where it was.
+// outcomesOf returns which transitions were made, from rows of held_by. known is false if one
+// cannot be decided yet: no entry follows the one that the transition knew, and the run is
+// still there. Either this transition or another one must have inserted it, so the read was too
+// early.
 func outcomesOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
 	at := make(map[string][]any, len(rows))
 	for _, row := range rows {
@@ -69,7 +76,7 @@ func outcomesOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
 	return made, true
 }
 
-// makeRoom makes room for the jobs that a transition writes.
+// lowerFloors lowers the floors for the jobs that a transition writes.
 func (s *Store) lowerFloors(t core.Transition) {
 	for _, j := range t.Jobs {
 		s.floors.jobWritten(j.DueAt)
@@ -84,9 +91,13 @@ func (s *Store) lowerFloors(t core.Transition) {
 	}
 }
 
-// transitStmts are the statements of a Transit. Only those that have rows are sent, but
-// for the last, which tells what became of it. Runs are in the order of their ids, so
-// that those who meet at several wait in line and not in a circle.
+// transitStmts are the statements of a Transit. Each statement has the rows of all transitions;
+// those without rows are left out, except the last, which reads the outcome. The transitions
+// are sorted by run, so that batches which share several runs lock them in one order and cannot
+// deadlock.
+//
+// The first INSERT decides which transition wins. All further statements have the condition
+// ifHoldsRun. move_runs ends that condition, so it comes last.
 func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	ts = slices.SortedStableFunc(slices.Values(ts), func(a, b core.Transition) int { return cmp.Compare(a.Run.ID, b.Run.ID) })
 	add := func(st Stmt, rows func(core.Transition) [][]any) {
@@ -106,6 +117,7 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(s.sql.insertStepAttempts.on(), stepAttemptRows)
 	add(s.sql.insertRise.on(), riseRows)
 	add(s.sql.insertJobIf.on(), s.riseJobRows)
+	// Texts come before the steps that refer to them, so that a reader finds them.
 	texts := make(map[core.ID]*stepTextRows, len(ts))
 	for _, t := range ts {
 		texts[t.Mark] = newStepTextRows(t)
@@ -125,19 +137,21 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	return stmts
 }
 
-// holder are the values of the condition that a transition holds its run.
+// holdArgs returns the values of ifHoldsRun for a transition.
 func holdArgs(t core.Transition) []any {
 	return []any{string(t.Run.ID), int64(t.Seq + 1), string(t.Mark)}
 }
 
-// historyRun is the place of the run in a row of insertHistory.
+// historyRunAt is the position of the run in a row of insertHistory.
 const historyRunAt = 6
 
+// firstEntry is the row of insertHistory: the entry that claims the next number of the run.
 func firstEntry(t core.Transition) [][]any {
 	e := t.Entries[0]
 	return [][]any{{string(t.Mark), millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data, string(t.Run.ID), int64(t.Seq)}}
 }
 
+// moreEntries are rows of moreHistory. Their numbers follow the first one's.
 func moreEntries(t core.Transition) (rows [][]any) {
 	for _, e := range t.Entries[1:] {
 		rows = append(rows, append([]any{int64(e.Seq), millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data}, holdArgs(t)...))
@@ -145,6 +159,7 @@ func moreEntries(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// stepAttemptRows are rows of insertStepAttempts.
 func stepAttemptRows(t core.Transition) (rows [][]any) {
 	for _, a := range t.Attempts {
 		rows = append(rows, append([]any{string(a.JobID), string(a.Lease), int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
@@ -153,6 +168,7 @@ func stepAttemptRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// riseRows is the row of the event that a transition causes, such as the alert of a failed run.
 func riseRows(t core.Transition) [][]any {
 	if t.GivesRise == nil {
 		return nil
@@ -160,7 +176,8 @@ func riseRows(t core.Transition) [][]any {
 	return [][]any{append(eventRow(t.GivesRise.Event), holdArgs(t)...)}
 }
 
-// riseJobRows are rows of insertJobIf: they go where their event went.
+// riseJobRows are the jobs of that event, as rows of insertJobIf: they are stored only if the
+// event was.
 func (s *Store) riseJobRows(t core.Transition) [][]any {
 	if t.GivesRise == nil {
 		return nil
@@ -168,8 +185,8 @@ func (s *Store) riseJobRows(t core.Transition) [][]any {
 	return s.jobsStmt(*t.GivesRise, false).Rows
 }
 
-// leafOf is the parent whose branch a step ended, or null. On the workflow's own list
-// it is the run.
+// leafOf returns the parent whose branch a step ended, or nil. On the workflow's own list of
+// steps, the run stands for the parent.
 func leafOf(n core.Step, run core.ID) any {
 	if !n.Last {
 		return nil
@@ -177,6 +194,7 @@ func leafOf(n core.Step, run core.ID) any {
 	return string(cmp.Or(n.ParentID, run))
 }
 
+// stepJobRows are rows of insertStepJobs. A step's job has the id of the step.
 func stepJobRows(t core.Transition) (rows [][]any) {
 	for _, j := range t.Jobs {
 		rows = append(rows, append([]any{string(j.ID), string(core.WorkflowLane(t.Run.Workflow)), string(cmp.Or(j.Status, core.Available)), int64(core.Unlimited), millis(j.DueAt),
@@ -185,6 +203,7 @@ func stepJobRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// changedJobRows are rows of changeJobs: the jobs of steps that ended or wait again.
 func changedJobRows(t core.Transition) (rows [][]any) {
 	for _, j := range t.JobsEnd {
 		rows = append(rows, append([]any{string(j.Status), millis(j.DueAt), j.Error, millis(j.FinishedAt), string(j.ID)}, holdArgs(t)...))
@@ -192,6 +211,7 @@ func changedJobRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// heldRows are rows of holdSteps: steps that end although a worker may hold their jobs.
 func heldRows(t core.Transition) (rows [][]any) {
 	for _, step := range t.Held {
 		rows = append(rows, append([]any{string(step)}, holdArgs(t)...))
@@ -199,8 +219,8 @@ func heldRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
-// tokenRows are the tokens of a transition and its receipts, which have no step: a Disarm leaves
-// them, and they go with their run.
+// tokenRows are rows of insertTokens: the callback tokens of a transition, and its receipts. A
+// receipt has no step, so a Disarm leaves it; it is deleted with its run.
 func tokenRows(t core.Transition) (rows [][]any) {
 	for _, token := range t.Tokens {
 		rows = append(rows, append([]any{token.Hash, string(token.StepID), millis(token.ExpiresAt)}, holdArgs(t)...))
@@ -211,6 +231,7 @@ func tokenRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
+// disarmRows are rows of disarm: steps whose callback tokens are no longer valid.
 func disarmRows(t core.Transition) (rows [][]any) {
 	for _, step := range t.Disarm {
 		rows = append(rows, append([]any{string(t.Run.ID), string(step)}, holdArgs(t)...))
@@ -218,8 +239,9 @@ func disarmRows(t core.Transition) (rows [][]any) {
 	return rows
 }
 
-// newDefinition is the definition that a run follows from now on, unless it is stored. It is
-// stored also if the transition is not made, since definitions are never deleted.
+// newDefinition is the row of the definition that a run follows from now on, unless it is known
+// to be stored. It is stored even if the transition loses: definitions are never deleted, and
+// an unused one does no harm.
 func (s *Store) newDefinition(t core.Transition) [][]any {
 	d := t.Definition
 	if d.Hash == "" || s.definitions.have(d.Hash) {
@@ -228,6 +250,7 @@ func (s *Store) newDefinition(t core.Transition) [][]any {
 	return [][]any{{d.Hash, d.Body}}
 }
 
+// runRow is the row of moveRun.
 func runRow(t core.Transition) [][]any {
 	r, id := t.Run, string(t.Run.ID)
 	return [][]any{{r.Definition, string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
@@ -235,21 +258,25 @@ func runRow(t core.Transition) [][]any {
 }
 
 const (
+	// historyColumns are all columns of an entry.
 	historyColumns = `run_id, seq, mark, at, epoch, type, path, data`
 
-	// A transition holds its run while the entry behind the run's newest carries its mark:
-	// from the statement that inserts that entry to the one that moves the run on. What is
-	// between them has this condition, and so does nothing for who lost, and nothing when
-	// it is sent again. It is written so that every plan looks for the one entry by its
-	// number, and then for the run.
+	// A transition holds its run from the statement that inserts its first entry to the one
+	// that moves the run on. In between, the entry behind the run's newest one has the
+	// transition's mark. The statements in between have this condition. So they do nothing for
+	// a transition that lost, and nothing when the batch is sent again: then the run has moved.
+	//
+	// The condition is written so that every plan finds the entry by its number, and then the
+	// run.
 	ownEntry = `history AS mine{use PRIMARY}`
 	holdsRun = `mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark
 		AND mine.seq = (SELECT runs.seq + 1 FROM runs WHERE runs.id = mine.run_id)`
 	ifHoldsRun = `EXISTS (SELECT 1 FROM ` + ownEntry + ` WHERE ` + holdsRun + `)`
 )
 
-// transitSQL is the statements of a Transit, in the order in which they are sent. The transition
-// that comes second waits at the first of them, and finds the entry or the run's number changed.
+// transitSQL are the statements of a Transit, in the order in which they are sent. The second
+// of two transitions of a run waits at the first statement that locks the run. Then it finds
+// the entry or the run's number changed.
 type transitSQL struct {
 	lockRuns, insertHistory, moreHistory, insertStepAttempts, insertRise statement
 	insertTexts, insertSteps, changeSteps, holdSteps                     statement
@@ -258,51 +285,65 @@ type transitSQL struct {
 
 func newTransitSQL(d Dialect) transitSQL {
 	return transitSQL{
+		// Only on MySQL. See Dialect.lockRuns.
 		lockRuns: reading("lock_runs", lockRunsSQL(d)),
+		// The entry's number is part of the primary key, so of two transitions only one inserts
+		// it. The run's number is checked under a lock: a transition that knew an older state
+		// finds no run.
 		insertHistory: writing("insert_history", d.insertIfAbsent("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
 			"runs{use PRIMARY}", `runs.id = r.run AND runs.seq = r#seq {lock_rows runs}`, "run_id")),
+		// From here on no INSERT skips existing rows: under ifHoldsRun there can be none. An
+		// error shows a defect; a step left out silently would stop its run.
 		moreHistory: writing("more_history", d.insert("history", historyColumns,
 			`mine.run_id, r#seq, mine.mark, r#at, r#epoch, r.type, r.path, r.data`, ownEntry, holdsRun)),
 		insertStepAttempts: writing("insert_step_attempts", d.insert("attempts", attemptColumns,
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, ownEntry, holdsRun)),
 		insertRise: writing("insert_rises", d.insert("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, ownEntry, holdsRun)),
-		// A name always has the same text, so the row may be there already.
+		// The exception: a text is named by its hash, so an existing row has the same content.
+		// The condition is only that the transition's entry exists, since writing a text again
+		// changes nothing.
 		insertTexts: writing("insert_texts", d.insertIfAbsent("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, ownEntry,
 			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id")),
 		insertSteps: writing("insert_steps", d.insert("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
 			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at, r.state_in, r.output_in`, ownEntry, holdsRun)),
+		// leaf_of is set here, since only the end of a step tells whether it ended its branch.
 		changeSteps: writing("change_steps", d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
 			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
 			output_in = r.output_in`,
 			`steps.id = r.id AND `+ifHoldsRun)),
-		// Before the jobs are changed: then their leases are gone.
+		// Before change_jobs, which removes the leases: held_until is the end of the lease.
 		holdSteps: writing("hold_steps", d.updateRows("steps",
 			`held_until = (SELECT jobs.due_at FROM jobs{use PRIMARY} WHERE jobs.id = steps.id AND jobs.status = 'running')`,
 			`steps.id = r.id AND `+ifHoldsRun)),
+		// The event is the run's, read from the run so that it need not be sent.
 		insertStepJobs: writing("insert_step_jobs", d.insert("jobs", jobColumns,
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, ownEntry, holdsRun)),
 		// A job that ends before its first attempt was due at the time for which it waited.
-		// scheduled_at comes first, as in claimed.
+		// scheduled_at comes first, as in setClaimed.
 		changeJobs: writing("change_jobs", d.updateRows("jobs",
 			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
 			`jobs.id = r.id AND `+ifHoldsRun)),
 		insertTokens: writing("insert_tokens", d.insert("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, ownEntry, holdsRun)),
 		disarm:       writing("disarm", d.deleteByIndex("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHoldsRun)),
-		// What it is guarded by is what it changes, which MySQL does not let an UPDATE read.
+		// The guard reads history alone: ifHoldsRun reads runs, and MySQL does not let an
+		// UPDATE read the table that it changes. The run's id is bound twice, since each column
+		// of r stands once in a statement.
 		moveRun: writing("move_runs", d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
 			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
 			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
 			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`)),
-		// Who made the entry behind the one that a transition knew, and where the run stands.
+		// The mark of the entry that follows the one which the transition knew, and the run's
+		// newest number.
 		heldBy: reading("held_by", d.selectRows(`r.mark AS mark, runs.seq AS stands,
 			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
 			"runs{use PRIMARY}", `runs.id = r.run`)),
 	}
 }
 
-// lockRuns keeps runs as they are, where the guards need that.
+// lockRunsSQL is the statement that locks runs at the beginning of a Transit; "" where the
+// database needs none.
 func lockRunsSQL(d Dialect) string {
 	if d.lockRuns == "" {
 		return ""

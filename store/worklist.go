@@ -8,7 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Due tells when lanes are due. See core.Worklist.
+// Due returns when lanes are due, and their gates. See core.Worklist. It reads one index entry
+// and one gate for each lane, in one statement. What it finds becomes the floor of the lane,
+// see duefloor.go.
 func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	if len(lanes) == 0 {
 		return nil, nil
@@ -28,6 +30,7 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 		r := rowReader{row}
 		lane, first := core.Lane(r.text()), r.value()
 		s.floors.observed(lane, first, bottom[lane], began)
+		// A lane with no job and no gate needs no entry.
 		if o := (core.Outlook{DueAt: timeOf(first), Gate: r.gate()}); o != (core.Outlook{}) {
 			due[lane] = o
 		}
@@ -35,7 +38,9 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	return due, nil
 }
 
-// Settle records outcomes. See core.Worklist.
+// Settle records outcomes. See core.Worklist. All of its statements are guarded by heldGuard,
+// so an outcome whose lease is lost changes nothing, and a batch that is sent twice settles
+// once.
 func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
 	if len(outcomes) == 0 {
 		return core.Settlement{}, nil
@@ -45,6 +50,7 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 	if err != nil {
 		return core.Settlement{}, fmt.Errorf("settle: %w", err)
 	}
+	// Later claims of this process must see the jobs that wait again, and the jobs of alerts.
 	for _, o := range outcomes {
 		if !o.Status.Finished() {
 			s.floors.jobWritten(o.DueAt)
@@ -57,15 +63,18 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 	if len(lanes) > 0 {
 		after.Gates = gatesOf(lanes, results[settled+1].Rows)
 	}
+	// Fewer rows than outcomes: some were settled before, or lost their lease. Only then is it
+	// worth a read to find out which.
 	if results[settled].Changed < int64(len(outcomes)) {
 		after.Lost, err = s.lostOutcomes(ctx, outcomes)
 	}
 	return after, err
 }
 
-// settleStmts are the statements of a Settle: what depends on the jobs being held
-// comes before they are given up. settled is where that is, and after it the gates
-// of the lanes are read, if there are any to read.
+// settleStmts are the statements of a Settle. settled is the position of the statement that
+// ends the leases. All statements that require a held lease come before it: attempts, events
+// that an outcome causes, and verdicts for gates. lanes are the lanes whose gates are read
+// after it, if there are any.
 func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int, lanes [][]any) {
 	attempts, ends := make([][]any, len(outcomes)), make([][]any, len(outcomes))
 	var events, jobs [][]any
@@ -92,8 +101,9 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 	return stmts, settled, lanes
 }
 
-// superseded tells outcomes that came too late from those that are settled, now
-// or before: the latter left their attempt.
+// lostOutcomes returns the jobs whose outcomes were not stored, because the lease was lost. The
+// others were stored by this batch or by an earlier sending of it: they have an attempt with
+// the lease.
 func (s *Store) lostOutcomes(ctx context.Context, outcomes []core.Outcome) ([]core.ID, error) {
 	leases := make([][]any, len(outcomes))
 	for i, o := range outcomes {
@@ -125,7 +135,8 @@ func attemptRow(o core.Outcome) []any {
 		a.Duration.Milliseconds(), millis(a.StartedAt), string(o.JobID), string(o.Lease)}
 }
 
-// endRow is a row of settle.
+// settleRow is a row of settle. A finished job has no due time, which takes it out of
+// jobs_waiting.
 func settleRow(o core.Outcome) []any {
 	due, finished := millis(o.DueAt), any(nil)
 	if o.Status.Finished() {
@@ -134,7 +145,8 @@ func settleRow(o core.Outcome) []any {
 	return []any{string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished, string(o.JobID), string(o.Lease)}
 }
 
-// Release gives jobs back. See core.Worklist.
+// Release gives jobs back untried. See core.Worklist. The probe of an open breaker ends first,
+// in the lock order of gates, and without a verdict.
 func (s *Store) Release(ctx context.Context, due time.Time, jobs ...core.Job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -151,7 +163,7 @@ func (s *Store) Release(ctx context.Context, due time.Time, jobs ...core.Job) er
 	return nil
 }
 
-// Recover makes running jobs due. See core.Worklist.
+// Recover makes running jobs due at once. See core.Worklist.
 func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (int, error) {
 	if len(lanes) == 0 {
 		return 0, nil
@@ -172,37 +184,50 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 	return n, nil
 }
 
-// held is the guard of every write to a taken job.
+// heldGuard is the guard of every write to a taken job: the job runs and has the caller's
+// lease. A worker whose lease expired and was taken over changes nothing, even if it settles
+// twice.
 const heldGuard = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
 
+// worklistSQL are the statements of the Worklist, except Take's.
 type worklistSQL struct {
 	due, insertAttempt, insertEventIf, settle, settled, release, recover statement
 }
 
 func newWorklistSQL(d Dialect) worklistSQL {
 	return worklistSQL{
+		// One row for each lane, also without a job or a gate: the lane is repeated in the row,
+		// since each column of r is bound once.
 		due: reading("due", d.selectOuter(`r.lane AS lane, (SELECT due_at FROM jobs{use jobs_waiting}
 			WHERE {waiting_lane} = r.same_lane AND due_at >= r#floor ORDER BY due_at LIMIT 1) AS due, `+gateState,
 			"gates{use PRIMARY}", `gates.lane = r.gate`)),
 
+		// The lock keeps a Take from claiming the job between this statement and settle, if its
+		// lease has just expired. Otherwise the attempt of a lost outcome could stay.
 		insertAttempt: writing("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
 
-		// What an outcome gives rise to is stored beside the job it ends.
+		// An event that an outcome causes, such as an alert, is stored only if the lease is
+		// held.
 		insertEventIf: writing("insert_events_if", d.insertIfAbsent("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", heldGuard, "id")),
 
 		settle: writing("settle", d.updateRows("jobs",
 			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, heldGuard)),
 
+		// The attempts that exist for pairs of job and lease.
 		settled: reading("settled", d.selectRows(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
 
-		// status first: MySQL evaluates SET from left to right with the new values. The job of a
-		// step is also taken when its time has come: only one with an error has failed.
+		// status comes first: MySQL evaluates SET from left to right and reads the new values.
+		// A job whose earlier attempt failed is shown as retryable again. The job of a step is
+		// also taken when a time that it waited for has come, so there only a job with an error
+		// has failed.
 		release: writing("release", d.sql(`UPDATE jobs SET status = CASE WHEN attempt > earlier + 1 AND (last_error <> '' OR `+noWorkflow+`) THEN 'retryable' ELSE 'available' END,
 			attempt = attempt - 1, due_at = ?, lease = NULL
 			WHERE id = ? AND status = 'running' AND lease = ?`)),
 
+		// The statement reads the lane's running jobs by jobs_waiting; due_at is the end of
+		// their lease.
 		recover: writing("recover", d.sql(`UPDATE jobs{use jobs_waiting} SET due_at = ? WHERE {waiting_lane} = ? AND due_at > ? AND status = 'running'`)),
 	}
 }
