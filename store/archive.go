@@ -9,7 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Nth finds an event by its place from the newest. See core.Archive.
+// Nth returns the id of an event by its place from the newest, so that a read can begin there.
+// See core.Archive. With fewer events it returns the oldest.
 func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID, err error) {
 	filters, err := s.splitBySource(ctx, f)
 	switch {
@@ -25,6 +26,8 @@ func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID,
 	return id, nil
 }
 
+// nth finds the event by OFFSET in one index. The second statement finds the oldest event, for
+// when there are fewer than n.
 func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
 	nth, oldest := s.sql.nthEvent.query(f, "", ""), s.sql.oldestEvent.query(f, "", "")
 	results, err := s.readBatch(ctx,
@@ -39,9 +42,9 @@ func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, er
 	return "", nil
 }
 
-// Read returns events in full. See core.Archive. It looks at their sizes first, so that a
-// thousand of the largest do not fill the memory. What is purged between the two is left
-// out; if that is all, it looks again.
+// Read returns events in full. See core.Archive. It reads their sizes first, so that a page of
+// the largest events does not fill the memory. Events that a purge deletes in between are left
+// out. If it deleted all of them, Read begins again.
 func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
 	limit := pageLimit(f.Limit)
 	for {
@@ -57,7 +60,8 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 	}
 }
 
-// sizes are ids of events with about how many bytes they have, the oldest first.
+// sizes returns rows of event_sizes: ids with the approximate number of bytes, the oldest
+// first.
 func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
 	rows, err := s.selectEvents(ctx, s.sql.eventSizes, f, from, "", "", limit)
 	if err != nil {
@@ -66,7 +70,8 @@ func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, lim
 	return rows, nil
 }
 
-// fitting is how many of these it takes to reach core.MaxRead, or all of them.
+// fitting returns how many of the first events it takes to reach core.MaxRead bytes, or
+// len(sizes).
 func fitting(sizes [][]any) int {
 	total := 0
 	for i, row := range sizes {
@@ -77,7 +82,7 @@ func fitting(sizes [][]any) int {
 	return len(sizes)
 }
 
-// eventsOf reads events by their ids, in the order of those.
+// eventsOf reads events by id and returns them sorted by id.
 func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Event, err error) {
 	results, err := s.readBatch(ctx, s.sql.readEvents.on(firstColumns(sizes)...))
 	if err != nil {
@@ -91,7 +96,7 @@ func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Even
 	return events, nil
 }
 
-// JobsOf returns the jobs of events. See core.Archive.
+// JobsOf returns the jobs of events, by jobs_event. See core.Archive.
 func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -112,7 +117,8 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	return of, nil
 }
 
-// AttemptsOf returns the attempts of jobs. See core.Archive.
+// AttemptsOf returns the attempts of jobs without their responses. See core.Archive. Attempts
+// that began in the same millisecond are ordered by number.
 func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -135,9 +141,10 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	return of, nil
 }
 
-// eventSize is the column of event_sizes behind the id: about how many bytes the event has.
+// eventSize is the position of the size in a row of event_sizes.
 const eventSize = 1
 
+// archiveSQL are the statements of the Archive.
 type archiveSQL struct {
 	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
 	readEvents, jobsOf, attemptsOf              statement

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Marks returns marks. See core.Calendar.
+// Marks returns the marks of cron sources. See core.Calendar.
 func (s *Store) Marks(ctx context.Context, sources []string) (map[string]core.Mark, error) {
 	if len(sources) == 0 {
 		return nil, nil
@@ -32,9 +32,10 @@ func (s *Store) Marks(ctx context.Context, sources []string) (map[string]core.Ma
 	return marks, nil
 }
 
-// Mark moves marks. See core.Calendar. A statement on rows changes a row of a table
-// once, by whichever of its own rows meets it first: so each source has one row, and
-// batches of marks, which a Conn may run as one, are sent one after the other.
+// Mark moves marks. See core.Calendar. An UPDATE changes each row of the table once, even if
+// several rows of the row source match it, and which of them decides is undefined. So each
+// source has one row here. A Conn may also merge the batches of two calls into one UPDATE, so
+// markMutex lets one call send at a time.
 func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 	if len(marks) == 0 {
 		return nil
@@ -55,9 +56,8 @@ func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 	return nil
 }
 
-// furthest are the marks with one of each source: the last, unless an earlier one of
-// the same schedule is further. They are in one order, so that two processes that
-// move the same marks wait in line.
+// latestMarks returns one mark for each source: the last one, unless an earlier one of the same
+// schedule is further. They are sorted by source, so that two processes lock them in one order.
 func latestMarks(marks []core.Mark) []core.Mark {
 	of := make(map[string]core.Mark, len(marks))
 	for _, m := range marks {
@@ -69,6 +69,7 @@ func latestMarks(marks []core.Mark) []core.Mark {
 	return slices.SortedFunc(maps.Values(of), func(a, b core.Mark) int { return cmp.Compare(a.Source, b.Source) })
 }
 
+// calendarSQL are the statements of the Calendar.
 type calendarSQL struct{ marks, insertMark, moveMark statement }
 
 func newCalendarSQL(d Dialect) calendarSQL {
@@ -76,6 +77,7 @@ func newCalendarSQL(d Dialect) calendarSQL {
 		marks: reading("marks", d.selectRows(`cron_marks.source, cron_marks.schedule, cron_marks.until_at`,
 			"cron_marks{use PRIMARY}", `cron_marks.source = r.source`)),
 		insertMark: writing("insert_mark", d.insertIfAbsent("cron_marks", `source, schedule, until_at`, `r.source, r.schedule, r#until_at`, "", "", "source")),
+		// A mark never moves back, except with another schedule: that begins anew.
 		moveMark: writing("move_mark", d.updateRows("cron_marks", `schedule = r.schedule, until_at = r#until_at`,
 			`cron_marks.source = r.source AND (cron_marks.until_at < r#later OR cron_marks.schedule <> r.other)`)),
 	}

@@ -5,19 +5,22 @@ import (
 	"strings"
 )
 
-// What the databases keep of their tables. Each dialect has one or two questions; $names are
-// the tables asked about.
+// The queries for the tables, columns and indexes that a database has, for Compare. Each
+// dialect has one or two; $names are the tables.
 const (
-	// SQLite keeps the statements that made a table and its indexes. Those of unique
-	// constraints have no text.
+	// SQLite and D1 keep the statement that made each table and index. An index of a unique
+	// constraint has no statement.
 	sqliteCatalog = `SELECT name, sql FROM sqlite_master WHERE tbl_name IN ($names) AND sql IS NOT NULL AND type IN ('table', 'index') ORDER BY type DESC, name`
 
+	// The type of a column with its collation, unless that is the default one.
 	postgresColumns = `SELECT c.relname::text AS tab, a.attname::text AS col,
 		format_type(a.atttypid, a.atttypmod) || CASE WHEN o.collname IS NULL OR o.collname = 'default' THEN '' ELSE ' collate ' || lower(o.collname) END AS kind,
 		CASE WHEN a.attnotnull THEN 1 ELSE 0 END AS required, CASE WHEN a.atthasdef THEN 1 ELSE 0 END AS filled
 		FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_collation AS o ON o.oid = a.attcollation
 		WHERE c.relname IN ($names) AND c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND a.attnum > 0 AND NOT a.attisdropped
 		ORDER BY 1, a.attnum`
+	// uniq is 2 for a primary key. valid is 0 for an index that a failed CREATE INDEX
+	// CONCURRENTLY left behind.
 	postgresIndexes = `SELECT c.relname::text AS tab, i.relname::text AS ind,
 		CASE WHEN x.indisprimary THEN 2 WHEN x.indisunique THEN 1 ELSE 0 END AS uniq, CASE WHEN x.indisvalid AND x.indisready THEN 1 ELSE 0 END AS valid,
 		(SELECT string_agg(pg_get_indexdef(x.indexrelid, k, true) || CASE WHEN x.indoption[k - 1] & 1 = 1 THEN ' desc' ELSE '' END, ',' ORDER BY k)
@@ -26,15 +29,17 @@ const (
 		FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indrelid JOIN pg_class AS i ON i.oid = x.indexrelid
 		WHERE c.relname IN ($names) AND c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) ORDER BY 1, 2`
 
+	// information_schema also has the expressions of generated columns.
 	mysqlColumns = `SELECT table_name AS tab, column_name AS col, column_type AS kind, is_nullable AS nullable,
 		CASE WHEN column_default IS NULL THEN 0 ELSE 1 END AS filled, COALESCE(generation_expression, '') AS computed
 		FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name IN ($names) ORDER BY table_name, ordinal_position`
+	// One row for each column of an index. part is set for an index on a prefix of the column.
 	mysqlIndexes = `SELECT table_name AS tab, index_name AS ind, CAST(non_unique AS SIGNED) AS many, column_name AS col,
 		COALESCE(collation, 'A') AS direction, COALESCE(sub_part, 0) AS part
 		FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name IN ($names) ORDER BY table_name, index_name, seq_in_index`
 )
 
-// readShape reads what some tables of a database look like.
+// readShape reads the tables of a database with their columns and indexes, in one batch.
 func readShape(ctx context.Context, c Conn, d Dialect, tables []string) (*shape, error) {
 	texts, build := []string{sqliteCatalog}, sqliteShape
 	switch d.Name {
@@ -55,9 +60,10 @@ func readShape(ctx context.Context, c Conn, d Dialect, tables []string) (*shape,
 	return build(results), nil
 }
 
-// sqliteSQL is the column of sqliteCatalog that has the statement.
+// sqliteSQL is the position of the statement in a row of sqliteCatalog.
 const sqliteSQL = 1
 
+// sqliteShape parses the statements that SQLite keeps, in the order tables, then indexes.
 func sqliteShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
@@ -66,6 +72,7 @@ func sqliteShape(results []Result) *shape {
 	return s
 }
 
+// table returns a table of the shape and adds it if it is missing.
 func (s *shape) table(name string) *tableShape {
 	if s.tables[name] == nil {
 		s.tables[name] = &tableShape{}
@@ -73,6 +80,7 @@ func (s *shape) table(name string) *tableShape {
 	return s.tables[name]
 }
 
+// postgresShape reads rows of postgresColumns and postgresIndexes.
 func postgresShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
@@ -93,13 +101,14 @@ func postgresShape(results []Result) *shape {
 	return s
 }
 
+// mysqlShape reads rows of mysqlColumns and mysqlIndexes.
 func mysqlShape(results []Result) *shape {
 	s := newShape()
 	for _, row := range results[0].Rows {
 		r := rowReader{row}
 		t, name, kind := s.table(r.text()), r.text(), strings.ToLower(r.text())
 		if base, _, sized := strings.Cut(kind, "("); sized && strings.HasSuffix(base, "int") {
-			kind = base // MariaDB tells how wide an integer is shown
+			kind = base // MariaDB adds a display width to integer types: bigint(20)
 		}
 		t.columns = append(t.columns, columnShape{name: name, kind: kind, notNull: r.text() == "NO",
 			filled: r.number() == 1, computed: normalized(r.text())})

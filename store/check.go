@@ -11,47 +11,49 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Checkup is what a database says of itself.
+// A Checkup is the information that a database gives about itself, for doctor.
 type Checkup struct {
-	// Server is the product with its version, and User who the gateway is to it; empty
-	// where the database does not tell, or has no users.
+	// Server is the product with its version. User is the account that the gateway uses. Each
+	// is empty if the database does not report it or has no accounts.
 	Server, User string
 
-	// Step is the last schema step that was run, 0 if none was. Newest is the last one
-	// this version knows, and Missing is how many of those have not been run.
+	// Step is the number of the last schema step that has run, 0 if none has. Newest is the
+	// last step that this version knows. Missing is how many of its steps have not run.
 	Step, Newest int64
 	Missing      int
 
-	// ClockAhead is how far the database's clock is ahead of ours, give or take ClockError.
+	// ClockAhead is how far the database's clock is ahead of this machine's. The measurement
+	// may be wrong by ClockError either way.
 	ClockAhead, ClockError time.Duration
 
-	// Warnings are settings of the server under which it may lose what it has confirmed.
+	// Warnings are settings of the server with which it may lose confirmed events.
 	Warnings []Warning
 }
 
-// A Warning is a setting that is allowed and should be known.
+// A Warning is a risky setting: the possible damage, and how to change the setting.
 type Warning struct{ Detail, Remedy string }
 
-// vitals are the questions of a checkup, each one statement with one value. What a
-// database has no answer to is empty.
+// checkQuestions are the queries of a Checkup, each a statement with one value. An empty text
+// is not sent: the database has no answer.
 type checkQuestions struct {
 	server, user string
 	clock        string // Unix milliseconds
-	tables       string // how many tables are called schema_steps: 1, or 0
+	tables       string // how many tables are called schema_steps: 1 or 0
 	settings     []setting
 }
 
-// A setting answers null if all is well, and else its value.
+// A setting is a query that returns null if the setting is safe, and its value if not. harm and
+// remedy complete the warning.
 type setting struct{ name, sql, harm, remedy string }
 
-// dialectVitals has the questions by the name of the dialect.
+// questionsOf has the queries of each dialect, by its name.
 var questionsOf = map[string]checkQuestions{
 	SQLite.Name: {
 		server: `SELECT 'SQLite ' || sqlite_version()`,
 		clock:  `SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`,
 		tables: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_steps'`,
 	},
-	// D1 does not tell SQLite's version.
+	// D1 does not report the version of SQLite.
 	D1.Name: {
 		clock:  `SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now`,
 		tables: `SELECT count(*) AS tables FROM sqlite_master WHERE type = 'table' AND name = 'schema_steps'`,
@@ -66,7 +68,7 @@ var questionsOf = map[string]checkQuestions{
 				"a crash of the machine can destroy the database", "set fsync = on in postgresql.conf"},
 			{"full_page_writes", `SELECT nullif(current_setting('full_page_writes'), 'on')`,
 				"a crash of the machine can leave pages half written", "set full_page_writes = on, unless the storage never tears a page"},
-			// The Conn lifts off to on by itself. Should it ever not, this tells.
+			// The Conn itself turns "off" to "on". This query shows if that ever fails.
 			{"synchronous_commit", `SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' END`,
 				"a crash can lose the last events that were confirmed", "set synchronous_commit = on"},
 		},
@@ -74,7 +76,7 @@ var questionsOf = map[string]checkQuestions{
 	MySQL.Name: {
 		server: `SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), SUBSTRING_INDEX(VERSION(), '-', 1))`,
 		user:   `SELECT CURRENT_USER()`,
-		// In UTC, since the hour that clocks are set back exists twice elsewhere.
+		// In UTC: in a local time zone, one hour of the year occurs twice.
 		clock:  `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000`,
 		tables: `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'schema_steps'`,
 		settings: []setting{
@@ -86,8 +88,7 @@ var questionsOf = map[string]checkQuestions{
 	},
 }
 
-// Check asks a database how it is. It reads and does nothing else: no table has to
-// be there, and none is made.
+// Check asks a database about itself. It reads only, and needs no table of the gateway.
 func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, error) {
 	v := questionsOf[d.Name]
 	questions := []Stmt{question("server", v.server), question("user", v.user)}
@@ -107,17 +108,18 @@ func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, e
 	return k, k.readClockAndSchema(ctx, c, v, clock)
 }
 
+// question is a query of a Checkup.
 func question(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Reads: true} }
 
-// look reads clock and schema. It comes second, so that the clock is not asked on
-// a connection that has yet to be made.
+// readClockAndSchema reads the clock and the schema steps. It runs after the other queries:
+// making a connection takes several round trips, and would make the measured time inexact.
 func (k *Checkup) readClockAndSchema(ctx context.Context, c Conn, v checkQuestions, clock core.Clock) error {
 	asked := clock()
 	res, err := c.Batch(ctx, question("clock", v.clock), question("tables", v.tables))
 	if err != nil {
 		return err
 	}
-	half := clock().Sub(asked) / 2
+	half := clock().Sub(asked) / 2 // the database read its clock in the middle of the round trip, give or take half of it
 	now, ok := value(res[0]).(int64)
 	if !ok {
 		return fmt.Errorf("check_clock: the database tells the time as %v", value(res[0]))
@@ -134,7 +136,8 @@ func (k *Checkup) readClockAndSchema(ctx context.Context, c Conn, v checkQuestio
 	return nil
 }
 
-// count takes stock of the schema steps that were run.
+// countSteps counts the schema steps that have run. Steps of a newer version count for Step
+// only.
 func (k *Checkup) countSteps(rows [][]any) {
 	k.Newest = int64(len(schemaSteps) - 1)
 	k.Missing = len(schemaSteps) - 1
@@ -147,8 +150,9 @@ func (k *Checkup) countSteps(rows [][]any) {
 	}
 }
 
-// askSome asks questions of which a database may leave some unanswered. What it
-// does not know or will not tell is nil.
+// askEach returns the answers to questions. An answer is nil if the database refuses the
+// question. All questions are sent in one batch. If that fails for good, they are sent one by
+// one, since one refused statement fails its batch.
 func askEach(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
 	answers := make([]any, len(questions))
 	var asked []Stmt
@@ -177,7 +181,7 @@ func askEach(ctx context.Context, c Conn, questions []Stmt) ([]any, error) {
 	return answers, nil
 }
 
-// value is the only value of a result, or nil.
+// value returns the only value of a result, or nil.
 func value(r Result) any {
 	if len(r.Rows) == 0 || len(r.Rows[0]) == 0 {
 		return nil
@@ -185,6 +189,7 @@ func value(r Result) any {
 	return r.Rows[0][0]
 }
 
+// textOfAnswer returns an answer as text, "" for none.
 func textOfAnswer(v any) string {
 	if v == nil {
 		return ""
@@ -192,13 +197,13 @@ func textOfAnswer(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rehearse proves that the gateway can work on a database: writes is why it cannot
-// be written to, atomic why its batches are not to be relied on, which is not known
-// if it cannot be written to. Nothing stays.
+// Rehearse proves that the gateway can work on a database. writes is the reason why it cannot
+// be written to. atomic is the reason why its batches are not atomic; that is unknown if writes
+// is set. Nothing remains in the database.
 //
-// Where the tables are up to date, it writes to them what the gateway writes, and
-// needs no other rights. Else it needs the right to create tables, as the gateway
-// does; see [ProveAtomic].
+// With tables that are up to date it writes to those, in the ways in which the gateway writes,
+// and needs no other rights. Otherwise it needs the right to create tables, as the gateway
+// will. See [ProveAtomic].
 func Rehearse(ctx context.Context, c Conn, upToDate bool) (writes, atomic error) {
 	if !upToDate {
 		err := ProveAtomic(ctx, c)
@@ -207,16 +212,18 @@ func Rehearse(ctx context.Context, c Conn, upToDate bool) (writes, atomic error)
 		}
 		return err, nil
 	}
-	id := "gateway_check_" + strings.ToLower(rand.Text()) // like no id there is
+	id := "gateway_check_" + strings.ToLower(rand.Text()) // no ULID, so it collides with no id of the gateway
 	if _, err := c.Batch(ctx, rehearsalStmts(id)...); err != nil {
 		return err, nil
 	}
 	return nil, proveOnTables(ctx, c, id)
 }
 
+// rehearsedEvent inserts an event with an id alone.
 const rehearsedEvent = `INSERT INTO events (id, source, type, payload, content_type, headers, created_at) VALUES (?, '', '', '', '', '', 0)`
 
-// rehearsal writes to each table in each way the gateway does, and takes it back.
+// rehearsalStmts insert, update and delete a row of each table, so that each right is needed
+// once. The last statements delete the rows again.
 func rehearsalStmts(id string) []Stmt {
 	write := func(name, sql string) Stmt { return Stmt{Name: "check_" + name, SQL: sql, Args: []any{id}} }
 	return []Stmt{
@@ -226,7 +233,8 @@ func rehearsalStmts(id string) []Stmt {
 		write("update_job", `UPDATE jobs SET attempt = 1 WHERE id = ?`),
 		write("insert_attempt", `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
 			VALUES (?, '', 0, 0, '', '', 0, 0)`),
-		// Rows of these are never deleted, so none is put there.
+		// Rows of the next tables are never deleted, so these statements are run without a row:
+		// the database checks the right in any case.
 		write("insert_mark", `INSERT INTO cron_marks (source, schedule, until_at) SELECT source, schedule, until_at FROM cron_marks WHERE source = ? AND 1 = 0`),
 		write("update_mark", `UPDATE cron_marks SET until_at = 0 WHERE source = ? AND 1 = 0`),
 		write("insert_gate", `INSERT INTO gates (`+gateColumns+`) SELECT `+gateColumns+` FROM gates WHERE lane = ? AND 1 = 0`),
@@ -250,8 +258,8 @@ func rehearsalStmts(id string) []Stmt {
 	}
 }
 
-// proveTables is ProveAtomic on the gateway's own tables, which need not be of the
-// kind that a new table would be.
+// proveOnTables is ProveAtomic on the gateway's own tables. These may be of another kind than a
+// new table: on MySQL, the storage engine decides whether a batch is atomic.
 func proveOnTables(ctx context.Context, c Conn, id string) error {
 	twice := Stmt{Name: "check_twice", SQL: rehearsedEvent, Args: []any{id}}
 	if err := (probeTable{conn: c}).mustFail(ctx, twice, twice); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Run returns a run. See core.Chronicle.
+// Run returns one run. See core.Chronicle.
 func (s *Store) Run(ctx context.Context, id core.ID) (core.Run, error) {
 	rows, err := s.read(ctx, s.sql.run, string(id))
 	if err != nil {
@@ -19,7 +19,7 @@ func (s *Store) Run(ctx context.Context, id core.ID) (core.Run, error) {
 	return (&rowReader{rows[0]}).run(), nil
 }
 
-// Runs lists runs. See core.Chronicle.
+// Runs lists runs, the newest first, without their outputs. See core.Chronicle.
 func (s *Store) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error) {
 	q := s.sql.runs.below(f.After)
 	q.and("status = ?", string(f.Status))
@@ -28,7 +28,7 @@ func (s *Store) Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run]
 	return pageOf(ctx, s, q, f.Limit, (*rowReader).run)
 }
 
-// History lists entries. See core.Chronicle.
+// History lists the history entries of a run behind one number. See core.Chronicle.
 func (s *Store) History(ctx context.Context, run core.ID, after, limit int) ([]core.Entry, error) {
 	rows, err := s.read(ctx, s.sql.history, string(run), int64(after), int64(min(max(limit, 1), core.MaxPage)))
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) History(ctx context.Context, run core.ID, after, limit int) ([]c
 	return entries, nil
 }
 
-// The columns of stepSizes.
+// The columns of step_sizes.
 const (
 	sizedStep = iota
 	sizedState
@@ -52,6 +52,7 @@ const (
 	sizedPasses
 )
 
+// chronicleSQL are the statements of the Chronicle.
 type chronicleSQL struct {
 	run, history, stepIDs, stepSizes, readSteps statement
 	runs                                        listing
@@ -64,7 +65,11 @@ func newChronicleSQL(d Dialect) chronicleSQL {
 		runs:    listing{"runs", t(`SELECT ` + runSummary + ` FROM runs{use runs_event, runs_status, PRIMARY} WHERE id < ?`)},
 		history: reading("history", t(`SELECT `+entryColumns+` FROM history WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {limit}`)),
 
+		// By steps_path. The ids are sorted here and not in SQL: the index has them in the
+		// order of paths.
 		stepIDs: reading("step_ids", t(`SELECT id FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND id > ?`)),
+		// LENGTH reads a text that is stored in the step. For a text in step_texts the size is
+		// in its name.
 		stepSizes: reading("step_sizes", d.selectRows(`steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output), 0) AS output_size,
 			steps.state_in AS state_in, steps.output_in AS output_in,
 			CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes`, "steps{use PRIMARY}", `steps.id = r.id`)),

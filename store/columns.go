@@ -6,14 +6,16 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The columns of events, jobs and attempts. An INSERT, a SELECT and the method of rowReader that
-// reads the rows have them in the same order.
-
+// The columns of events, jobs and attempts. The columns of an INSERT, those of a SELECT and the
+// method of rowReader that reads them have one order; TestColumnPlaces checks it.
 const (
+	// An event as it is inserted, and as it is read. encoding has a default and is inserted for
+	// a binary payload only.
 	eventColumns = `id, source, type, payload, content_type, headers, delivery_id, created_at`
 	eventStored  = eventColumns + `, encoding`
 
-	// An event without payload and headers, for listings.
+	// An event without its payload and headers, for listings: a page of the largest events
+	// would fill the memory.
 	eventSummary = `id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding`
 )
 
@@ -30,13 +32,15 @@ func (r *rowReader) event() core.Event {
 }
 
 const (
+	// A job as it is inserted, and as it is read.
 	jobColumns = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
 	jobStored  = jobColumns + `, earlier, scheduled_at`
 
-	// A job as the ledger shows it, with its run and step.
+	// A job as the ledger shows it. The job of a step has the id of the step, so both
+	// subqueries go by the primary key.
 	jobDetail = jobStored + `, (SELECT steps.run_id FROM steps WHERE steps.id = jobs.id) AS run_id, (SELECT steps.path FROM steps WHERE steps.id = jobs.id) AS step`
 
-	// Jobs with their events, in an order that an index has.
+	// Joins jobs with their events, by the primary key of events.
 	withEvents = ` JOIN events ON events.id = jobs.event_id`
 )
 
@@ -60,7 +64,7 @@ func (r *rowReader) job() core.Job {
 	}
 }
 
-// shown reads jobShown.
+// jobDetail reads jobDetail.
 func (r *rowReader) jobDetail() core.Job {
 	j := r.job()
 	j.RunID, j.Step = r.id(), r.text()
@@ -70,7 +74,8 @@ func (r *rowReader) jobDetail() core.Job {
 // takenColumns are a job and its event.
 var takenColumns = qualified("jobs", jobStored) + `, ` + qualified("events", eventStored)
 
-// The places in the rows of claimedSteps of the first columns of a step and of its run.
+// The positions in a row of claimed_steps at which the columns of the step and of its run
+// begin.
 const (
 	takenStep = 14 + 9
 	takenRun  = takenStep + stepWidth
@@ -82,10 +87,11 @@ func (r *rowReader) taken() core.TakenJob {
 }
 
 const (
+	// An attempt as it is inserted, and as it is read for one job.
 	attemptColumns = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
 	attemptShown   = `attempt, status_code, error, response, duration_ms, created_at`
 
-	// An attempt without its response, for listings.
+	// An attempt without its response, for listings of many jobs.
 	attemptSummary = `attempt, status_code, error, '' AS response, duration_ms, created_at`
 )
 

@@ -11,25 +11,26 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A Difference is one between the tables of a database and those that the schema steps make.
+// A Difference is a difference between the tables of a database and the tables that the schema
+// steps make.
 type Difference struct {
-	// What names the table, column or index, and how it differs.
+	// The table, column or index, and how it differs.
 	What string
 
-	// Repair is the SQL that repairs it; empty if there is none but to restore a backup. Lossy
-	// says that the rows or values that were there are gone, and stay so.
+	// Repair is the SQL that removes the difference; empty if only a backup helps. Lossy says
+	// that rows or values are gone, and that Repair does not bring them back.
 	Repair string
 	Lossy  bool
 
-	// Harmful says that a gateway on these tables loses events, stores duplicates or fails.
-	// Other differences cost time or room.
+	// Harmful says that a gateway on these tables would lose events, store duplicates or fail.
+	// Other differences cost time or space.
 	Harmful bool
 }
 
-// String is what differs, and how to repair it.
+// String returns the difference with its remedy.
 func (d Difference) String() string { return d.What + ": " + d.Remedy() }
 
-// Remedy says how to repair it.
+// Remedy returns the instruction that removes the difference.
 func (d Difference) Remedy() string {
 	switch {
 	case d.Repair == "":
@@ -40,8 +41,8 @@ func (d Difference) Remedy() string {
 	return d.Repair
 }
 
-// Compare lists how the tables of a database differ from what the schema steps make: those
-// that do harm first. All steps of this version must have run. It sends one batch, and
+// Compare compares the tables of a database with the schema steps and lists the differences,
+// the harmful ones first. All steps of this version must have run. It sends one batch and
 // changes nothing.
 func Compare(ctx context.Context, c Conn, d Dialect) ([]Difference, error) {
 	want := shapeOf(d)
@@ -70,10 +71,11 @@ func (s *Store) Inspect(ctx context.Context) ([]Difference, error) {
 	return Compare(ctx, s.conn, s.dialect)
 }
 
-// shown is how many differences a refusal spells out.
+// maxShownDifferences is how many differences a refusal lists.
 const maxShownDifferences = 3
 
-// RefuseHarmful is the refusal to work on tables of which some differences do harm, or nil.
+// RefuseHarmful returns a refusal to work on tables with harmful differences, or nil if there
+// are none.
 func RefuseHarmful(found []Difference) error {
 	var harmful []string
 	for _, d := range found {
@@ -92,22 +94,25 @@ func RefuseHarmful(found []Difference) error {
 		strings.Join(harmful[:min(maxShownDifferences, len(harmful))], "; "), more)
 }
 
-// A comparison collects differences.
+// A comparison collects the differences between two shapes.
 type comparison struct {
 	dialect    Dialect
 	want, have *shape
 	all        []Difference
 }
 
+// add adds a difference. The format describes it.
 func (c *comparison) add(harmful bool, repair, what string, args ...any) {
 	c.all = append(c.all, Difference{What: fmt.Sprintf(what, args...), Repair: repair, Harmful: harmful})
 }
 
-// lost adds a table or column that is not there.
+// lost adds the harmful difference that an object is missing, together with its rows or values.
 func (c *comparison) lost(repair, what string) {
 	c.all = append(c.all, Difference{What: what + " is missing", Repair: repair, Lossy: true, Harmful: true})
 }
 
+// compare compares tables and their columns first, then indexes. The indexes of a missing table
+// are part of its repair.
 func (c *comparison) compare() {
 	for _, name := range slices.Sorted(maps.Keys(c.want.tables)) {
 		if have := c.have.tables[name]; have == nil {
@@ -132,6 +137,8 @@ func (c *comparison) compare() {
 	}
 }
 
+// columns compares the columns and the primary key of a table. An extra column is harmful if an
+// INSERT that does not name it fails.
 func (c *comparison) columns(table string, want, have *tableShape) {
 	for _, w := range want.columns {
 		h := have.column(w.name)
@@ -158,6 +165,8 @@ func (c *comparison) columns(table string, want, have *tableShape) {
 	}
 }
 
+// index compares an index. A difference of a unique index is harmful, since it stores
+// duplicates or refuses rows. Any other index costs time only.
 func (c *comparison) index(name string, want, have *indexShape) {
 	kind := "index"
 	if want.unique {

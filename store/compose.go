@@ -2,11 +2,9 @@ package store
 
 import "strings"
 
-// How statements are put together, each of parts that a dialect spells in its way.
-
 // This file composes statements on rows from a dialect's fragments. In all of them, columns of
 // the row source are written r.name or r#name, see rowColumn.
-//
+
 // insertIfAbsent is an INSERT that skips each row whose key exists. key is any column of the
 // table; MySQL needs one to assign to itself.
 func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key string) string {

@@ -32,9 +32,9 @@ type Stmt struct {
 	Args []any
 
 	// Rows are the rows of the statement's row source. The statement acts on each of them, in
-	// any order. With SQLite's dialect, the Conn runs the text once for each row, whose values
-	// are those of the question marks. With the others it runs the text once: the arguments are
-	// one array for each column (PostgreSQL), or all values in a row (MySQL, D1).
+	// any order. With SQLite's dialect, the Conn runs the text once for each row, and the row's
+	// values are the arguments. With the others it runs the text once: the arguments are one
+	// array for each column (PostgreSQL), or all values in a row (MySQL, D1).
 	//
 	// A Conn may merge batches whose statements all have Rows and the same texts, see
 	// store/group. The result of such a statement may then contain rows for other callers. Each

@@ -132,9 +132,9 @@ type Dialect struct {
 	// first entry. A statement with such a range is run once for each row. MySQL only.
 	rangePerRow bool
 
-	// rowJoin stands between the row source and a table, if not a comma. MySQL: " STRAIGHT_JOIN ",
-	// D1: " CROSS JOIN ". Both read the row source first and then find its rows in the table by
-	// key, whatever the statistics say.
+	// rowJoin stands between the row source and a table, if not a comma. MySQL: " STRAIGHT_JOIN
+	// ", D1: " CROSS JOIN ". Both fix the order: the row source is read first, and its rows are
+	// found in the table by key. Otherwise statistics could choose to read the table first.
 	rowJoin string
 
 	// insertValues is the row source of an INSERT that reads no table, given the expressions of a
@@ -205,7 +205,7 @@ func d1() Dialect {
 	d.Name = "d1"
 	d.purgeRows = 0 // each commit is a request, and D1 allows four a second
 	d.rowSource, d.insertValues = d1Rows, d1Values
-	d.rowJoin = " CROSS JOIN " // fixes the join order, whatever the statistics say
+	d.rowJoin = " CROSS JOIN " // fixes the join order
 	d.updateSQL = "UPDATE $table SET $set FROM $rows WHERE $where"
 	d.deleteSQL = "DELETE FROM $table WHERE $key IN (SELECT $table.$key FROM $rows CROSS JOIN $table WHERE $where)"
 	d.insertInto = ""

@@ -32,9 +32,9 @@ type dueFloor struct {
 	fromBottom time.Time // when a look last began at the beginning of the lane
 }
 
+// floorSlack covers the differences between the clocks of processes, and slow commits.
+// floorMaxAge is the longest delay of a job that another process wrote below the floor.
 const (
-	// floorSlack covers the differences between the clocks of processes, and slow commits.
-	// floorMaxAge is the longest delay of a job that another process wrote below the floor.
 	floorSlack  = 200 * time.Millisecond
 	floorMaxAge = time.Second
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Events lists events. See core.Ledger.
+// Events lists events, the newest first, without payloads and headers. See core.Ledger.
 func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	limit := pageLimit(f.Limit)
 	rows, err := s.selectEvents(ctx, s.sql.events, f, "", f.After, " DESC", limit+1)
@@ -24,11 +24,13 @@ func (s *Store) Events(ctx context.Context, f core.EventFilter) (core.Page[core.
 	return page, nil
 }
 
-// An eventListing is a statement that goes through events in the order of their ids: all,
-// those of a source or those of a source and a type. Among a million, one source that has
-// been quiet for long took a second and a half to be found by the primary key.
+// An eventListing is a SELECT on events in the order of ids, in three forms: by the primary
+// key, by events_by_source, and by events_by_kind (type and source). By the primary key alone,
+// one event of a quiet source took 1.5 s to be found among a million.
 type eventListing struct{ name, all, bySource, byTypeAndSource string }
 
+// eventListing composes the three forms. All end with a range of ids; a query adds further
+// conditions, the order and the limit.
 func (d Dialect) eventListing(name, columns string) eventListing {
 	from := func(index, condition string) string {
 		return d.sql(`SELECT ` + columns + ` FROM events{use ` + index + `} WHERE ` + condition)
@@ -41,7 +43,8 @@ func (d Dialect) eventListing(name, columns string) eventListing {
 	}
 }
 
-// selected reads what a filter selects, from an id on and below another one, up or DESC.
+// selectEvents reads events that a filter selects, with ids from from on and below below.
+// direction is "" for the oldest first, or " DESC".
 func (s *Store) selectEvents(ctx context.Context, l eventListing, f core.EventFilter, from, below core.ID, way string, limit int) ([][]any, error) {
 	filters, err := s.splitBySource(ctx, f)
 	if err != nil {
@@ -54,8 +57,9 @@ func (s *Store) selectEvents(ctx context.Context, l eventListing, f core.EventFi
 	return s.merged(ctx, queries, way, limit)
 }
 
-// ofOneSource is a filter as those by which an index can go: that of a type without a
-// source is one for each source which has sent such events.
+// splitBySource returns filters that one index can serve. A filter of a type without a source
+// becomes one filter for each source that has sent such events. Sources are configured, so they
+// are few. Events of alerts are not listed unless the source is named.
 func (s *Store) splitBySource(ctx context.Context, f core.EventFilter) (filters []core.EventFilter, err error) {
 	if f.Type == "" || f.Source != "" {
 		return []core.EventFilter{f}, nil
@@ -69,14 +73,14 @@ func (s *Store) splitBySource(ctx context.Context, f core.EventFilter) (filters 
 	return filters, err
 }
 
-// aside is how far the time in an event's id may be from when the event was received, as
-// [receivedAt] sees to: it is made once the request has been read, which takes half a
-// minute at most.
+// idTimeSkew bounds how far the time in an event's id is from the time at which it was
+// received. The id is made once the request has been read, which takes at most half a minute.
+// [receivedAt] keeps the bound if the clock was set back.
 const idTimeSkew = time.Minute
 
-// receivedAt is when an event was received. If its id is of a much later time, the clock was
-// set back while this process lived, whose ids grow on as if it had not been; then it is
-// the time in the id, so that events are in one order and those of a time are found.
+// receivedAt returns the time that is stored as received. If the id is much later, the clock
+// was set back while this process ran: its ids go on from the old time. Then the time in the id
+// is stored, so that events are in one order, and searches by time find them.
 func receivedAt(e core.Event) time.Time {
 	if made := e.ID.Time(); made.Sub(e.CreatedAt) > idTimeSkew {
 		return made
@@ -84,9 +88,8 @@ func receivedAt(e core.Event) time.Time {
 	return e.CreatedAt
 }
 
-// selection lists what a filter selects, from an id on and below another one. Since the
-// times in ids are close to when the events were received, what is long before or after
-// is not looked at.
+// query lists the events of a filter, with ids from from on and below below. A span of time
+// becomes a range of ids, wider by idTimeSkew at both ends, and a condition on created_at.
 func (l eventListing) query(f core.EventFilter, from, below core.ID) *query {
 	low, high := string(from), pageTop(below)
 	if !f.Since.IsZero() {
@@ -108,7 +111,7 @@ func (l eventListing) query(f core.EventFilter, from, below core.ID) *query {
 	return q
 }
 
-// between is the listing by an index that has nothing else.
+// indexQuery begins a query with the index that fits the filter.
 func (l eventListing) indexQuery(f core.EventFilter, low, high string) *query {
 	q := &query{name: l.name}
 	switch {
@@ -125,12 +128,12 @@ func (l eventListing) indexQuery(f core.EventFilter, low, high string) *query {
 	return q
 }
 
-// nthChunk is how many ids nthOfType reads at a time.
+// nthChunk is how many ids nthOfType reads in a round.
 const nthChunk = 20_000
 
-// nthOfType finds an event by its place from the newest among those of several sources. It
-// goes through their ids: of each it reads the same number, and goes on below the first of
-// the last ones where there are more.
+// nthOfType is nth for the events of several sources. It merges the ids of the sources in
+// rounds. Each round reads the same number of each source, and counts down to the id at which a
+// list that may go on ends. The next round begins below the last counted id.
 func (s *Store) nthOfType(ctx context.Context, filters []core.EventFilter, n int) (id core.ID, err error) {
 	each := max(1, min(n, nthChunk)/max(1, len(filters)))
 	for n > 0 {
@@ -153,8 +156,8 @@ func (s *Store) nthOfType(ctx context.Context, filters []core.EventFilter, n int
 	return id, nil
 }
 
-// newestIDs are the ids of some lists, the newest first, down to where the first of those
-// ends that have as many as were asked for.
+// newestIDs merges lists of ids, the newest first. A list with as many rows as were asked for
+// may go on, so ids below its last one are left out: others might come between.
 func newestIDs(lists []Result, asked int) (ids []core.ID) {
 	var end core.ID
 	for _, l := range lists {

@@ -8,9 +8,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Accept stores an event, its jobs and its runs. See core.Inbox. An arrival that nothing
-// could be a duplicate of needs no answer from the database; the others read
-// back which event is stored for them.
+// Accept stores an event with its jobs and runs. See core.Inbox. It does not look for
+// duplicates first: two processes could look at the same moment. It inserts, and the unique
+// indexes skip duplicates. Then it reads which event is stored. An arrival without a delivery
+// id and without keys cannot be a duplicate, so it reads nothing.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	stmts, reads := s.acceptStmts(a)
 	results, err := s.write(ctx, stmts...)
@@ -28,14 +29,16 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 		receipt, ok = receiptFor(a.Event.ID, answers)
 		return ok
 	})
-	if err != nil { // or a first one that kept this out went away before it could be read
+	// If the reads never become complete, the arrival may also be a duplicate of an event that
+	// was purged in this moment. The caller has to send it again either way.
+	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", outcomeUnknown(err))
 	}
 	return receipt, nil
 }
 
-// acceptStmts store an arrival. The last ones read which event is stored for it; there are
-// none if nothing could be a duplicate of it.
+// acceptStmts are the statements that store an arrival. The last reads of them find the event
+// that is stored for it; reads is 0 if the arrival cannot be a duplicate.
 func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
@@ -48,6 +51,7 @@ func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 	if certain {
 		return stmts, 0
 	}
+	// If all jobs have keys, all may be repeats. Then the event is deleted again.
 	if len(keys) > 0 && len(keys) == len(a.Jobs) {
 		stmts = append(stmts, s.sql.dropBare.on([]any{string(a.Event.ID)}))
 	}
@@ -55,8 +59,9 @@ func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 	return append(stmts, answers...), len(answers)
 }
 
-// written is the error of a read that follows on a write. That nothing came of the read says
-// nothing of the write.
+// outcomeUnknown is the error of a read that follows a write. The error of the read may say
+// that the read had no effect; for the whole call the effect is unknown, so the kind is
+// Unavailable.
 func outcomeUnknown(err error) error {
 	if !core.NoEffect(err) {
 		return err
@@ -64,7 +69,7 @@ func outcomeUnknown(err error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "database unavailable", Cause: errors.New(err.Error())}
 }
 
-// keysOf are the rows of keyedAs: one for each job that has a key.
+// keysOf are rows of keyedAs: one for each job that has a key.
 func keysOf(a core.Arrival) (rows [][]any) {
 	for _, j := range a.Jobs {
 		if j.Key != "" {
@@ -74,6 +79,7 @@ func keysOf(a core.Arrival) (rows [][]any) {
 	return rows
 }
 
+// eventStmt inserts an event. Most payloads are text and need no encoding column.
 func (s *Store) eventStmt(e core.Event) Stmt {
 	if e.Binary {
 		return s.sql.insertEncoded.on(append(eventRow(e), inBase64))
@@ -81,20 +87,21 @@ func (s *Store) eventStmt(e core.Event) Stmt {
 	return s.sql.insertEvent.on(eventRow(e))
 }
 
-// The places in eventRow of the keys of an event.
+// The positions in eventRow of the columns of the unique index events_delivery.
 const (
 	eventRowSource     = 1
 	eventRowDeliveryID = 6
 )
 
-// eventRow is eventColumns.
+// eventRow returns the values of eventColumns.
 func eventRow(e core.Event) []any {
 	return []any{string(e.ID), e.Source, e.Type, encodePayload(e), e.ContentType,
 		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(receivedAt(e))}
 }
 
-// jobsStmt inserts jobs: as they are if their event is certain to be stored, else
-// only beside that event.
+// jobsStmt inserts the jobs of an arrival. If the event is certain to be stored they are plain
+// values. Otherwise each row is joined with its event, so that the jobs of a duplicate are not
+// stored.
 func (s *Store) jobsStmt(a core.Arrival, certain bool) Stmt {
 	now := millis(a.Event.CreatedAt)
 	rows := make([][]any, len(a.Jobs))
@@ -111,13 +118,14 @@ func (s *Store) jobsStmt(a core.Arrival, certain bool) Stmt {
 	return s.sql.insertJobIf.on(rows...)
 }
 
-// The places of the keys of jobs in the rows of insertJobIf.
+// The positions in a row of insertJobIf of the columns of the unique index jobs_key.
 const (
 	jobRowLane = 1
 	jobRowKey  = 2
 )
 
-// answerStmts read which event is stored for an arrival, the best answer first.
+// answerStmts read which event is stored for an arrival, the best answer first: by delivery id
+// or by its own id, and then by the keys of its jobs.
 func (s *Store) answerStmts(e core.Event, keys [][]any) []Stmt {
 	id, stmts := string(e.ID), make([]Stmt, 0, 2)
 	if e.DeliveryID != "" {
@@ -131,14 +139,14 @@ func (s *Store) answerStmts(e core.Event, keys [][]any) []Stmt {
 	return stmts
 }
 
-// receiptFor reads the answers: the arrival's own event if it is stored, else the
-// one with its delivery id, else the first with one of its keys.
+// receiptFor reads the answers: the arrival's own event if it is stored, else the one with its
+// delivery id, else the oldest with one of its keys. found is false if there is none of these.
 func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 	for _, answer := range answers {
 		var first core.ID
 		for _, row := range answer.Rows {
 			if core.ID(textOf(row[answerArrival])) != own {
-				continue // it shared a commit
+				continue // a row for another caller, whose batch was merged
 			}
 			id := core.ID(textOf(row[answerEvent]))
 			if id == own {
@@ -155,18 +163,20 @@ func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 	return core.Receipt{}, false
 }
 
-// What the statements of inboxSQL that read return: an arrival, the event that is stored for it,
-// and how many jobs came with that.
+// The columns of stored, delivered_as and keyed_as: an arrival, the event that is stored for
+// it, and how many jobs came with that event.
 const (
 	answerArrival = iota
 	answerEvent
 	answerJobs
 )
 
-// jobCount is how many jobs came with an event: a run came with one, and makes more.
+// jobCount is how many jobs came with an event. A run came with one job; the jobs of its
+// further steps do not count.
 const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.id = jobs.id)) +
 		(SELECT COUNT(*) FROM runs WHERE runs.event_id = events.id))`
 
+// inboxSQL are the statements of an Accept.
 type inboxSQL struct {
 	insertEvent, insertEncoded, insertJob, insertJobIf, dropBare statement
 	stored, deliveredAs, keyedAs                                 statement
@@ -182,18 +192,18 @@ func newInboxSQL(d Dialect) inboxSQL {
 		insertJob: writing("insert_jobs", d.insertIfAbsent("jobs", jobColumns,
 			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id")),
 
-		// The same, only beside its event: where a duplicate's event was left out, this
-		// finds none to join.
+		// A row without its event is left out, since the join finds none.
 		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns,
 			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
 
-		// An arrival whose jobs all have keys that are known is not stored. Whether they
-		// are is known for certain only once they have been inserted, or not.
+		// An event whose jobs all repeat known keys is deleted again. Only the INSERTs tell for
+		// certain which keys are known.
 		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+unreferenced)),
 
-		// Which stored event answers for an arrival: its own, or the one with its
-		// delivery id, or the one a job with its key belongs to.
+		// The event that answers for an arrival: its own one, the one with its delivery id, or
+		// the one of the job with its key. jobs is 0 in the last case: it is a duplicate, and
+		// only the id counts.
 		stored: reading("stored", d.selectRows(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
 		deliveredAs: reading("delivered_as", d.selectRows(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
 			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),

@@ -9,8 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// AcceptAll stores arrivals in one batch. See core.Inbox. Each statement of Accept is sent once,
-// on the rows of all arrivals.
+// AcceptAll stores arrivals in one batch. See core.Inbox. Each statement of Accept is sent
+// once, on the rows of all arrivals, so that the number of statements does not grow with the
+// number of arrivals.
 func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
 	firsts, repeats := splitRepeats(arrivals)
 	var all []Stmt
@@ -34,6 +35,8 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 		s.floors.jobWritten(a.Event.CreatedAt)
 		s.definitions.keep(a.Runs)
 	}
+	// The receipts come in the order of the arrivals. A repeat within the call gets the event
+	// of the first.
 	inOrder := make([]core.Receipt, len(arrivals))
 	for i, a := range arrivals {
 		if first, ok := repeats[a.Event.ID]; ok {
@@ -45,7 +48,8 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	return inOrder, nil
 }
 
-// acceptMany sends the statements, and adds the receipts that they tell.
+// acceptMany sends the statements and adds the receipts that the reads contain. unanswered are
+// the arrivals that wait for one.
 func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, unanswered []core.ID, receipts map[core.ID]core.Receipt) error {
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
@@ -62,9 +66,10 @@ func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, unanswered []core.
 	return err
 }
 
-// apart parts the arrivals that repeat the delivery id of an earlier one from the others, and
-// tells which one each repeats. The database would not find the earlier one where that is left
-// out, because all its keys are known.
+// splitRepeats separates arrivals that repeat the delivery id of an earlier arrival in the same
+// call, and returns the earlier one's id for each. The database cannot tell these: if the
+// earlier arrival is dropped because all its keys are known, its delivery id is found nowhere,
+// and the repeat would be stored.
 func splitRepeats(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]core.ID) {
 	type delivery struct{ source, id string }
 	seen, repeats := make(map[delivery]core.ID, len(arrivals)), map[core.ID]core.ID{}
@@ -80,9 +85,10 @@ func splitRepeats(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[c
 	return firsts, repeats
 }
 
-// accepting is the statements of Accept in their order, and the columns by which the rows of
-// many arrivals are sorted. These are the unique keys: batches that meet wait in line and not in
-// a circle. Rows of equal keys stay in the order of their arrivals, so the earliest one counts.
+// acceptOrder returns the statements of Accept in their order, with the columns by which the
+// rows of many arrivals are sorted. These are the columns of unique indexes. So two batches
+// with the same keys lock them in one order and cannot deadlock. The sort is stable: of rows
+// with equal keys, that of the earliest arrival is stored.
 func (q *statements) acceptOrder() []sortedStatement {
 	return []sortedStatement{
 		{q.insertEvent, []int{eventRowSource, eventRowDeliveryID}},
@@ -99,13 +105,13 @@ func (q *statements) acceptOrder() []sortedStatement {
 	}
 }
 
-// A sorting is a statement and the columns by which its rows are sorted.
+// A sortedStatement is a statement and the columns by which its rows are sorted.
 type sortedStatement struct {
 	statement
 	key []int
 }
 
-// together makes one statement of those with the same name.
+// mergeByName merges statements with the same name into one, and sorts its rows.
 func (q *statements) mergeByName(all []Stmt) (stmts []Stmt) {
 	byName := map[string]*Stmt{}
 	for _, s := range all {
@@ -129,7 +135,7 @@ func (q *statements) mergeByName(all []Stmt) (stmts []Stmt) {
 			}
 			return 0
 		})
-		if s.SortedBy > 0 { // definitions, of which many runs have the same
+		if s.SortedBy > 0 { // definitions: many runs have the same one
 			s.Rows = slices.CompactFunc(s.Rows, func(x, y []any) bool { return rowKey(x) == rowKey(y) })
 		}
 		stmts = append(stmts, *s)
@@ -137,7 +143,8 @@ func (q *statements) mergeByName(all []Stmt) (stmts []Stmt) {
 	return stmts
 }
 
-// addReceipts adds what answers say of each arrival that has no receipt yet: as receiptFor does.
+// addReceipts adds a receipt for each arrival that has none yet, by the rules of receiptFor.
+// Earlier answers take precedence over later ones.
 func addReceipts(receipts map[core.ID]core.Receipt, answers []Result) {
 	for _, answer := range answers {
 		said := map[core.ID]core.Receipt{}

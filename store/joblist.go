@@ -9,9 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Jobs lists jobs. See core.Ledger. A listing goes down by the ids, and ids grow with time. So
-// a span of time costs nothing: it begins below the first id of its end, as the next page of
-// a listing does, and jobs below the first id of its beginning are cut off.
+// Jobs lists jobs, the newest first. See core.Ledger. Ids grow with time, so a span of time is
+// a range of ids: the listing begins below the first id of Until and ends at the first id of
+// Since.
 func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	if end := core.FirstID(f.Until); !f.Until.IsZero() && (f.After == "" || end < f.After) {
 		f.After = end
@@ -25,7 +25,7 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 	if i := slices.IndexFunc(page.Items, early); i >= 0 {
 		return core.Page[core.Job]{Items: page.Items[:i]}, nil
 	}
-	if page.More { // the job below the page may be before Since
+	if page.More { // the next job may be before Since
 		f.After, f.Limit = page.Items[len(page.Items)-1].ID, 1
 		next, err := s.jobsBelow(ctx, f)
 		page.More = len(next.Items) > 0 && !early(next.Items[0])
@@ -34,8 +34,9 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 	return page, nil
 }
 
-// jobsBelow lists jobs below an id. Those of a lane or status are looked for among the
-// newest first; if they do not make up a page, in the indexes that have them apart.
+// jobsBelow lists jobs below an id. Jobs of a lane or status are searched among the newest jobs
+// first, which is one short read by the primary key. If that does not fill the page, they are
+// listed by the indexes that contain them.
 func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
 		page, err := s.recentJobs(ctx, f)
@@ -51,9 +52,10 @@ func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core
 	return pageOf(ctx, s, q, f.Limit, s.readJob)
 }
 
+// readJob reads a row of jobDetail, with the status that is shown.
 func (s *Store) readJob(r *rowReader) core.Job { return s.withShownStatus(r.jobDetail()) }
 
-// hasStatus adds the condition that a job is shown with a status.
+// hasStatus adds the condition that a job is shown with a status. See shownAs.
 func (s *Store) hasStatus(q *query, status core.Status) {
 	now := s.clock().UnixMilli()
 	switch status {
@@ -70,14 +72,14 @@ func (s *Store) hasStatus(q *query, status core.Status) {
 	}
 }
 
-// near and nearEach say among how many of the newest jobs nearJobs looks: so many, and so
-// many more for each that is asked for.
+// recentJobs looks at recentRows of the newest jobs, and at recentRowsPerItem more for each job
+// of the page.
 const (
 	recentRows        = 1500
 	recentRowsPerItem = 10
 )
 
-// nearJobs is a page of what there is among the newest jobs.
+// recentJobs is a page of those among the newest jobs that a filter selects.
 func (s *Store) recentJobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	q := s.sql.jobsNear.begin(pageTop(f.After), int64(recentRows+recentRowsPerItem*pageLimit(f.Limit)))
 	q.and("lane = ?", string(f.Lane))
@@ -85,8 +87,8 @@ func (s *Store) recentJobs(ctx context.Context, f core.JobFilter) (core.Page[cor
 	return pageOf(ctx, s, q, f.Limit, s.readJob)
 }
 
-// farJobs lists jobs by the indexes of those in which they may be. It looks for their ids
-// first. Where the page's jobs all have another status meanwhile, it looks again.
+// jobsByIndex lists jobs by the indexes that contain them. It reads the ids first. If all jobs
+// of the page have changed their status in between, it begins again.
 func (s *Store) jobsByIndex(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
 	limit := pageLimit(f.Limit)
 	for {
@@ -102,7 +104,8 @@ func (s *Store) jobsByIndex(ctx context.Context, f core.JobFilter) (core.Page[co
 	}
 }
 
-// jobIDs are the ids of jobs of a lane, or of a status, the newest first.
+// jobIDs returns the ids of jobs of a lane or of a status, the newest first. It sends one
+// statement for each index and lane, and merges their rows.
 func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]any, error) {
 	var stmts []Stmt
 	for _, kind := range s.indexesOf(f.Status) {
@@ -124,7 +127,7 @@ func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]an
 	return rows, nil
 }
 
-// jobsWith are the jobs of some ids that still have a status, in the order of the ids.
+// jobsWith reads jobs by id and leaves out jobs that no longer have the status.
 func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (jobs []core.Job, err error) {
 	results, err := s.readBatch(ctx, s.sql.readJobs.on(ids...))
 	if err != nil {
@@ -139,15 +142,15 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 	return jobs, nil
 }
 
-// A jobKind is jobs that an index has to itself: what finds those of a lane in it, and its
-// lanes. Those that wait are in another order there.
+// A jobIndex is one of the partial indexes of jobs: waiting, dead or completed.
 type jobIndex struct {
-	ids      listing
-	lanes    statement
-	dueOrder bool
+	ids      listing   // lists the jobs of a lane in it
+	lanes    statement // lists its lanes
+	dueOrder bool      // the index is in the order of due times, so ids have to be sorted
 }
 
-// kindsOf are those in which jobs with a status are.
+// indexesOf returns the indexes that contain the jobs with a status. All jobs are in one of the
+// three.
 func (s *Store) indexesOf(status core.Status) []jobIndex {
 	waiting := jobIndex{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
 	dead := jobIndex{s.sql.jobsDead, s.sql.lanesDead, false}
@@ -163,7 +166,7 @@ func (s *Store) indexesOf(status core.Status) []jobIndex {
 	return []jobIndex{waiting}
 }
 
-// jobsOfKind lists jobs of a lane.
+// jobsInIndex lists the jobs of one lane in an index.
 func (s *Store) jobsInIndex(kind jobIndex, lane string, f core.JobFilter, limit int) Stmt {
 	top := pageTop(f.After)
 	if !kind.dueOrder {
@@ -171,6 +174,8 @@ func (s *Store) jobsInIndex(kind jobIndex, lane string, f core.JobFilter, limit 
 	}
 	q := kind.ids.begin(lane)
 	s.hasStatus(q, f.Status)
+	// The function keeps a planner from choosing the primary key, which is in the right order
+	// and would read all jobs.
 	q.and("COALESCE(id, '') < ?", top)
 	return q.finish(" ORDER BY job DESC LIMIT "+s.dialect.limitParam, limit)
 }

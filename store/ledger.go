@@ -10,10 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// newestID is above every ULID, whose first character is at most 7.
+// newestID is greater than every ULID, whose first character is at most 7.
 const newestID = "~"
 
-// Event returns one event. See core.Ledger.
+// Event returns one event in full. See core.Ledger.
 func (s *Store) Event(ctx context.Context, id core.ID) (core.Event, error) {
 	rows, err := s.read(ctx, s.sql.event, string(id))
 	if err != nil {
@@ -37,14 +37,15 @@ func (s *Store) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	return s.readJob(&rowReader{rows[0]}), nil
 }
 
-// shown is a job as the ledger presents it.
+// withShownStatus returns a job with the status that is shown now.
 func (s *Store) withShownStatus(j core.Job) core.Job {
 	j.Status = shownAs(j, s.clock())
 	return j
 }
 
-// shownAs is the status that a job is shown with. A job whose lease is over waits to be tried
-// again, and a scheduled job whose time has come waits for a worker alone.
+// shownAs returns the status with which a job is shown. A running job with an expired lease
+// waits for another attempt, so it is retryable. A scheduled job whose time has come is
+// available. The stored status changes with the next Take.
 func shownAs(j core.Job, now time.Time) core.Status {
 	switch due := !j.DueAt.After(now); {
 	case due && j.Status == core.Running:
@@ -55,20 +56,21 @@ func shownAs(j core.Job, now time.Time) core.Status {
 	return j.Status
 }
 
-// A query is a listing's statement under construction: fixed fragments and
-// their arguments, never a value inside the text.
+// A query is a listing under construction: fixed fragments of SQL and their arguments. Values
+// never become part of the text.
 type query struct {
 	name string
 	sql  strings.Builder
 	args []any
 
-	// by is what the index is called by that the listing goes through, and lead the columns
-	// that have one value and stand before the id in it; none for the primary key.
+	// index is part of the statement's name, "" for the primary key. indexColumns are the
+	// columns before the id in that index, each with one value; ORDER BY repeats them, so that
+	// MySQL and PostgreSQL see that the index has the order.
 	index        string
 	indexColumns []string
 }
 
-// pageTop is the id that those of a page are below.
+// pageTop returns the id below which a page begins.
 func pageTop(after core.ID) string {
 	if after == "" {
 		return newestID
@@ -76,19 +78,21 @@ func pageTop(after core.ID) string {
 	return string(after)
 }
 
-// A listing is the beginning of a statement, from which a query goes on.
+// A listing is the beginning of a statement, up to its first conditions. A query adds more.
 type listing struct{ name, sql string }
 
+// begin starts a query with the arguments of the beginning.
 func (l listing) begin(args ...any) *query {
 	q := &query{name: l.name, args: args}
 	q.sql.WriteString(l.sql)
 	return q
 }
 
-// below begins with those below the id after.
+// below starts a query for the rows below an id.
 func (l listing) below(after core.ID) *query { return l.begin(pageTop(after)) }
 
-// and adds a condition with its one argument, unless that is the empty string.
+// and adds a condition with one argument. An empty string means that the filter has no such
+// condition.
 func (q *query) and(condition string, arg any) {
 	if arg == "" {
 		return
@@ -97,7 +101,7 @@ func (q *query) and(condition string, arg any) {
 	q.args = append(q.args, arg)
 }
 
-// ordered is the whole statement, in the order of the ids, up or DESC.
+// ordered returns the statement with its order, by id and in a direction, and its limit.
 func (q *query) ordered(way, limit string) statement {
 	by, name := "", q.name
 	for _, column := range q.indexColumns {
@@ -109,17 +113,18 @@ func (q *query) ordered(way, limit string) statement {
 	return reading(name, q.sql.String()+" ORDER BY "+by+"id"+way+" LIMIT "+limit)
 }
 
-// whole is the statement with its end, up to a number of rows.
+// finish returns the statement with a given end, whose last parameter is the number of rows.
 func (q *query) finish(end string, most int) Stmt {
 	return reading(q.name, q.sql.String()+end).with(append(q.args, int64(most))...)
 }
 
-// stmt is the whole statement, up to a number of rows.
+// stmt returns the statement in the order of ids, with at most so many rows.
 func (q *query) stmt(way, limit string, most int) Stmt {
 	return q.ordered(way, limit).with(append(q.args, int64(most))...)
 }
 
-// pageOf reads one row more than the page holds, to know whether there are more.
+// pageOf reads a page. It asks for one row more than the page has, to know whether there are
+// more.
 func pageOf[T any](ctx context.Context, s *Store, q *query, limit int, scan func(*rowReader) T) (core.Page[T], error) {
 	limit = pageLimit(limit)
 	rows, err := s.merged(ctx, []*query{q}, " DESC", limit+1)
@@ -129,8 +134,9 @@ func pageOf[T any](ctx context.Context, s *Store, q *query, limit int, scan func
 	return paged(rows, limit, scan), nil
 }
 
-// merged reads the first rows of what listings list together, all in the order of the id,
-// which is their first column.
+// merged reads the first rows of several listings together, in the order of ids. The id is
+// their first column. The listings go by different ranges of an index; a UNION in SQL would
+// sort all rows.
 func (s *Store) merged(ctx context.Context, queries []*query, way string, limit int) ([][]any, error) {
 	stmts := make([]Stmt, len(queries))
 	for i, q := range queries {
@@ -139,7 +145,7 @@ func (s *Store) merged(ctx context.Context, queries []*query, way string, limit 
 	return s.mergedOf(ctx, stmts, way, limit)
 }
 
-// mergedOf is the same of statements.
+// mergedOf is merged for statements.
 func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit int) (rows [][]any, err error) {
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil || len(results) == 1 {
@@ -157,6 +163,7 @@ func (s *Store) mergedOf(ctx context.Context, stmts []Stmt, way string, limit in
 	return rows[:min(limit, len(rows))], nil
 }
 
+// firstRows returns the rows of the first result, if there is one.
 func firstRows(results []Result) [][]any {
 	if len(results) == 0 {
 		return nil
@@ -164,10 +171,13 @@ func firstRows(results []Result) [][]any {
 	return results[0].Rows
 }
 
-// distinct reads the values that statements of [Dialect.distinct] find.
+// distinct returns the values that a statement of [Dialect.distinctValues] finds. of are the
+// arguments of its condition. With rangePerRow, each statement returns one value, and the next
+// one begins above it.
 func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values []string, err error) {
 	for last := ""; ; last = values[len(values)-1] {
 		args := append(of[:len(of):len(of)], last)
+		// The recursive form has its condition twice. The number of question marks tells.
 		args = append(args, of[:min(len(of), strings.Count(st.sql, "?")-len(args))]...)
 		rows, err := s.read(ctx, st, args...)
 		if err != nil || len(rows) == 0 {
@@ -182,7 +192,7 @@ func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values [
 	}
 }
 
-// paged is a page of rows, of which there is one more if there are more.
+// paged makes a page of rows. One row more than limit means that there are more.
 func paged[T any](rows [][]any, limit int, scan func(*rowReader) T) core.Page[T] {
 	p := core.Page[T]{More: len(rows) > limit}
 	for _, row := range rows[:min(limit, len(rows))] {
@@ -191,7 +201,8 @@ func paged[T any](rows [][]any, limit int, scan func(*rowReader) T) core.Page[T]
 	return p
 }
 
-// pageLimit is how many rows a page has.
+// pageLimit returns the number of rows of a page: core.DefaultPage if none is asked for, and
+// core.MaxPage at most.
 func pageLimit(limit int) int {
 	if limit <= 0 {
 		limit = core.DefaultPage
@@ -213,7 +224,7 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 	return attempts, nil
 }
 
-// Depth counts unfinished jobs. See core.Backlog.
+// Depth counts unfinished jobs, up to core.MaxDepth. See core.Backlog.
 func (s *Store) Depth(ctx context.Context) (int, error) {
 	n, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
@@ -222,7 +233,7 @@ func (s *Store) Depth(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// Finished lists finished jobs. See core.Ledger.
+// Finished lists finished jobs in the order in which they finished. See core.Ledger.
 func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (core.Page[core.Job], error) {
 	limit = pageLimit(limit)
 	at := since.UnixMilli()
@@ -233,12 +244,12 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 	return paged(rows, limit, (*rowReader).jobDetail), nil
 }
 
-// maxBuried is how many dead jobs Completed knows from completed ones.
+// maxDeadCounted bounds how many dead jobs Completed can subtract.
 const maxDeadCounted = 10 * core.MaxDepth
 
-// Completed counts completed jobs. See core.Backlog. No index has them alone: they are
-// the finished ones that are not dead. The dead are counted first, so that one which
-// dies meanwhile makes the number one too high and not too low.
+// Completed counts completed jobs. See core.Backlog. It counts finished jobs and subtracts the
+// dead ones. The dead are counted first: a job that dies in between makes the result one too
+// high. Counted last, it would make the result one too low, as if a completed job had vanished.
 func (s *Store) Completed(ctx context.Context) (int, error) {
 	dead, err := s.count(ctx, s.sql.buried, int64(maxDeadCounted))
 	if err != nil {
@@ -251,7 +262,7 @@ func (s *Store) Completed(ctx context.Context) (int, error) {
 	return max(0, over-dead), nil
 }
 
-// count returns the number that is all that a statement reads.
+// count returns the number that a statement reads.
 func (s *Store) count(ctx context.Context, st statement, args ...any) (int, error) {
 	rows, err := s.read(ctx, st, args...)
 	if err != nil {
@@ -260,6 +271,7 @@ func (s *Store) count(ctx context.Context, st statement, args ...any) (int, erro
 	return countIn(st, rows)
 }
 
+// countIn reads the number from the rows of such a statement.
 func countIn(st statement, rows [][]any) (int, error) {
 	row, err := onlyRow(st, rows)
 	if err != nil {
@@ -269,10 +281,11 @@ func countIn(st statement, rows [][]any) (int, error) {
 	return r.number(), nil
 }
 
-// noAlert keeps jobs of alerts out of what a caller who looks on is told of. The range is that
-// of all lanes which begin so.
+// noAlert leaves out jobs of alerts. The range contains all lanes that begin with "alert/": "0"
+// is the character after "/".
 const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
+// ledgerSQL are the statements of the Ledger and of listings.
 type ledgerSQL struct {
 	event, job, attempts, depth, finished, over, buried     statement
 	sourcesOf, lanesWaiting, lanesDead, lanesDone, readJobs statement
@@ -296,11 +309,14 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		events:    d.eventListing("events", eventSummary),
 		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
 
+		// By the jobs of an event, or by all jobs, the newest first.
 		jobs: listing{"jobs", t(`SELECT ` + jobDetail + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
 		jobsNear: listing{"jobs_near", t(`SELECT ` + jobDetail + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`)},
-		// Those that wait are in another order. Not by the primary key, which would have this one.
+		// In jobs_waiting, the jobs of a lane are in the order of due times. COALESCE keeps the
+		// planner from taking the primary key for the order of ids.
 		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?`)},
+		// jobs_dead and jobs_done have the order of the listing.
 		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}}
 			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)},
 		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {in_done} AND {from {done_lane}} AND {below {done_lane}}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// An Object is a table, a column or an index that the schema steps make. Tests break each in
-// turn.
+// An Object is a table, a column or an index that the schema steps make. The conformance tests
+// damage each one in turn, to prove that Compare finds the damage.
 type Object struct {
 	Table  string
 	Column string
 	Index  string
 
-	Key  bool // the column is in the primary key
-	Used bool // the column is in an index or computed, or others are computed from it
+	Key  bool // the column is part of the primary key
+	Used bool // the column is in an index or is computed, or another is computed from it
 
 	Unique    bool
-	Columns   []string // of the index
-	Condition string   // of the index, if it is partial
+	Columns   []string // of an index
+	Condition string   // of a partial index
 }
 
-// Objects are all that the schema steps make: tables, then columns, then indexes.
+// Objects returns all objects that the schema steps make: tables, then columns, then indexes.
 func Objects(d Dialect) (all []Object) {
 	want := shapeOf(d)
 	var columns, indexes []Object
@@ -42,7 +42,7 @@ func Objects(d Dialect) (all []Object) {
 	return append(append(all, columns...), indexes...)
 }
 
-// computes tells whether a column of the table is computed from another one.
+// computes reports whether a column of the table is computed from another one.
 func (t *tableShape) computes(from string) bool {
 	return slices.ContainsFunc(t.columns, func(c columnShape) bool { return strings.Contains(c.computed, from) })
 }

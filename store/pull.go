@@ -12,14 +12,15 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Ack completes taken jobs. See core.Counter. It stays apart from the batches of
-// others, since it has to know how many jobs were its own. Where a connection sends it
-// again because no answer came, what the first one completed is not counted.
+// Ack completes taken jobs and returns how many. See core.Counter. The batch is not merged with
+// others, because the number has to be exact. If a Conn repeats the batch after a lost answer,
+// jobs that the first sending completed are not counted.
 func (s *Store) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	return s.changeHeld(ctx, s.sql.ack.on(refRows(lane, refs, millis(now))...).noMerge())
 }
 
-// Extend moves the ends of leases. See core.Counter. It stays apart as Ack does.
+// Extend moves the ends of leases and returns how many. See core.Counter. It is not merged
+// either.
 func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).noMerge())
 	if err == nil {
@@ -28,7 +29,7 @@ func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs 
 	return n, err
 }
 
-// changeHeld runs a statement on the rows of refs, and returns how many it changed.
+// changeHeld sends a statement on the rows of refs, and returns how many jobs it changed.
 func (s *Store) changeHeld(ctx context.Context, stmt Stmt) (int, error) {
 	if len(stmt.Rows) == 0 {
 		return 0, nil
@@ -55,11 +56,11 @@ func (s *Store) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]co
 	return jobs, nil
 }
 
-// refRows are the rows of a statement on taken jobs, in the order of ids, so that
-// callers who meet wait in line: values that all of them have, then id, lane and
-// lease. Each ref is there once, and beside one without a lease there is none for the
-// same job, so that no job is counted twice. Consumers may send any text: what no
-// database takes for one is left out, since no job is called so.
+// refRows returns rows of a statement on taken jobs: the values that all rows share, then id,
+// lane and lease. They are sorted by id, the lock order of jobs. Each ref occurs once. A ref
+// without a lease means any lease, so further refs for its job are left out: no job may count
+// twice. Refs come from consumers and may be any text; text that databases reject cannot be a
+// job's id and is left out as well.
 func refRows(lane core.Lane, refs []core.Ref, values ...any) (rows [][]any) {
 	refs = slices.DeleteFunc(slices.Clone(refs), func(r core.Ref) bool {
 		text := string(r.ID) + string(r.Lease)
@@ -77,7 +78,7 @@ func refRows(lane core.Lane, refs []core.Ref, values ...any) (rows [][]any) {
 	return rows
 }
 
-// addTaken reads rows of takenColumns, and adds them.
+// addTaken reads rows of takenColumns and appends the jobs.
 func addTaken(jobs []core.TakenJob, rows [][]any) []core.TakenJob {
 	for _, row := range rows {
 		r := rowReader{row}
@@ -86,7 +87,8 @@ func addTaken(jobs []core.TakenJob, rows [][]any) []core.TakenJob {
 	return jobs
 }
 
-// Lapsed returns jobs whose last lease is over. See core.Worklist.
+// Lapsed returns running jobs whose last lease has expired. See core.Worklist. They are found
+// by jobs_lapsing, without a Take.
 func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) (jobs []core.TakenJob, err error) {
 	if len(lanes) == 0 || limit <= 0 {
 		return nil, nil
@@ -105,11 +107,13 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	return jobs[:min(limit, len(jobs))], nil
 }
 
-// Tallies counts jobs. See core.Backlog. It looks at nothing but indexes.
+// Tallies counts the jobs of lanes. See core.Backlog. It reads only indexes, and stops at
+// core.MaxDepth.
 func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
 	for _, l := range lanes {
+		// Each lane has two results: first jobs_waiting, then jobs_dead.
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
 			s.sql.tally.with(ms, ms, ms, ms, lane, most),
@@ -147,8 +151,9 @@ func tallyOf(now time.Time, waiting []any, dead int) core.Tally {
 	return t
 }
 
-// Peek returns due jobs. See core.Backlog. It looks from the bottom and not from the
-// lane's floor, which is as old as the last look of whoever takes there.
+// Peek returns due jobs without leasing them. See core.Backlog. It begins at the first job of
+// the lane and not at the floor: the floor is as old as this process's last look, and the
+// process may not take from the lane at all.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	n := int64(min(max(limit, 1), core.MaxPage))
 	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead))
@@ -162,7 +167,7 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 	return jobs, nil
 }
 
-// DeadLetters lists dead jobs. See core.Backlog.
+// DeadLetters lists dead jobs, the newest first. See core.Backlog.
 func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error) {
 	limit = pageLimit(limit)
 	results, err := s.readBatch(ctx, s.sql.deadLetters.with(string(lane), pageTop(after), int64(limit+1)).upTo(core.MaxRead))
@@ -174,8 +179,9 @@ func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, 
 	return core.Page[core.TakenJob]{Items: addTaken(nil, rows), More: len(results[0].Rows) > len(rows)}, nil
 }
 
-// Drain deletes jobs of a lane. See core.Operations. As Purge does it looks first and
-// deletes by id. Where others were quicker with some, it looks for more.
+// Drain deletes jobs of a lane. See core.Operations. Like Purge it reads ids first and deletes
+// by id. Another process may complete some in between, so it goes on until it deleted limit
+// jobs or finds no more.
 func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (total int, err error) {
 	for total < limit {
 		wanted := limit - total
@@ -188,8 +194,8 @@ func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit 
 	return total, nil
 }
 
-// drainSome picks up to limit jobs and deletes those that are still there and not
-// completed, apart from the batches of others, to know how many they were.
+// drainChunk reads the ids of up to limit jobs and deletes the jobs that are not completed yet.
+// The batch is not merged with others, so that the number is exact.
 func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
 	found, err := s.readBatch(ctx,
 		s.sql.drainWaiting.with(string(lane), string(below), int64(limit)),
@@ -212,9 +218,11 @@ func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, l
 	return len(picks), int(results[0].Changed), nil
 }
 
-// meant is the guard of a taken job for a core.Ref, whose lease may be missing.
+// refGuard is the guard of a taken job for a core.Ref. Unlike heldGuard it checks the lane,
+// since consumers of a queue send ids, and it accepts a ref without a lease.
 const refGuard = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'running' AND jobs.lease = COALESCE(r.lease, jobs.lease)`
 
+// pullSQL are the statements for queues and backlogs.
 type pullSQL struct {
 	ack, extend, held, lapsed, peek, deadLetters        statement
 	tally, tallyDead                                    statement
@@ -226,20 +234,22 @@ func newPullSQL(d Dialect) pullSQL {
 	return pullSQL{
 		ack: writing("ack", d.updateRows("jobs",
 			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, refGuard)),
-		// A job counts that is found, also if its time was the same: see ClientFoundRows in
-		// store/mysql.
+		// A job counts if it is found, even if its due time stays the same. MySQL counts such
+		// rows because of ClientFoundRows in store/mysql.
 		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, refGuard)),
 		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, refGuard)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
 			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 
+		// As a claim reads, without the floor.
 		peek: reading("peek", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
 			WHERE {waiting_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 		deadLetters: reading("dead_letters", t(`SELECT `+takenColumns+` FROM jobs{use jobs_dead}`+withEvents+`
 			WHERE {in_dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
 
-		// All of it is in the index. The columns are those of tallyOf.
+		// All columns are in jobs_waiting. tallyOf reads the columns in this order. The LIMIT
+		// bounds the time in a lane with millions of jobs.
 		tally: reading("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
 			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
 			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
@@ -249,7 +259,8 @@ func newPullSQL(d Dialect) pullSQL {
 
 		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
 		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
-		// Whatever happened since they were picked: a job that was completed stays.
+		// The guard keeps jobs that were completed since their ids were read, and with them
+		// their attempts.
 		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`)),
 		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
 	}

@@ -58,8 +58,8 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 	return n, more, nil
 }
 
-// An expired is what one Purge deletes. jobs and runs are rows of an id, the event, and the
-// number of parts.
+// An expired holds the rows that one Purge deletes. jobs and runs are rows of an id, the event,
+// and the number of parts.
 type expired struct {
 	before       any // rows that finished earlier are expired; Unix milliseconds
 	jobs, runs   [][]any
@@ -359,20 +359,18 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The columns of what a Purge picks: a job or run, its event, and how many parts it has.
+// The columns of over_jobs and over_runs: the job or run, its event, and how many parts it has.
+// The number is the attempt of a job and the seq of a run, which count its attempts and its
+// history entries.
 const (
-	// The columns of over_jobs and over_runs: the job or run, its event, and how many parts it
-	// has. The number is the attempt of a job and the seq of a run, which count its attempts
-	// and its history entries.
 	expiredOwner = iota
 	expiredEvent
 	expiredParts
 )
 
-// The columns of overEvents: an event that was looked at, and its id again if it is over.
+// The columns of over_events: an event that was read, and its id again if the event is expired
+// and unreferenced.
 const (
-	// The columns of over_events: an event that was read, and its id again if the event is
-	// expired and unreferenced.
 	scannedEvent = iota
 	unreferencedEvent
 )

@@ -11,24 +11,24 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Sizes in bytes of a rehearsed event. Its payload needs pages of its own on every database,
-// and its headers need room in the page of its row. So a rehearsal fails on a disk that has
-// room for small rows alone, in pages which the tables have already.
+// Sizes in bytes of a rehearsed event. Its payload needs database pages of its own, and its
+// headers need space in the page of its row. So the rehearsal fails on a full disk, even if the
+// tables have pages with space for small rows.
 const (
 	rehearsedPayload = 16 << 10
 	rehearsedHeaders = 1800
 )
 
-// rehearsedText is text that no database can compress. It is the same for all rehearsals of
-// a process.
+// rehearsedText is random text, so that no database compresses it. It is made once in a
+// process.
 var rehearsedText = sync.OnceValue(func() string {
 	b := make([]byte, rehearsedPayload*3/4)
 	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 })
 
-// A dryRun is work on rows that are deleted in the same batch: an event with one job,
-// which is the first step of a run. Its statements are those of the work itself.
+// A rehearsal is work on rows that are deleted in the same batch: an event with one job, which
+// is the first step of a run. It sends the statements of the real work.
 type rehearsal struct {
 	*Store
 	now                   time.Time
@@ -36,14 +36,17 @@ type rehearsal struct {
 	lane                  core.Lane
 }
 
-// Rehearse does some work and deletes its rows. See core.Upkeep.
+// Rehearse does some work and deletes its rows. See core.Upkeep. After an outage it tells
+// whether that work would succeed, without risking an event. Writes and deletes are one batch,
+// so that no other process sees the rows.
 func (s *Store) Rehearse(ctx context.Context, w core.Work) error {
 	id := s.leases.Next
 	r := rehearsal{Store: s, now: s.clock(), event: id(), job: id(), run: id(), next: id()}
 	r.lane = core.Lane("rehearsal/" + string(r.event))
 	_, err := s.conn.Batch(ctx, r.stmts(w)...)
 	if err == nil && ctx.Err() != nil {
-		// A server that waits for its standby may answer a cancelled commit as if it were done.
+		// A server that waits for its standby may answer a canceled commit as if it had
+		// succeeded.
 		err = core.Refuse(core.Unavailable, "the database did not answer in time")
 	}
 	if err != nil {
@@ -52,6 +55,7 @@ func (s *Store) Rehearse(ctx context.Context, w core.Work) error {
 	return nil
 }
 
+// stmts are the statements of one kind of work, with the DELETEs of its rows at the end.
 func (r *rehearsal) stmts(w core.Work) []Stmt {
 	switch w {
 	case core.Deliveries:
@@ -65,8 +69,8 @@ func (r *rehearsal) stmts(w core.Work) []Stmt {
 	return append(r.intake(), r.undo("steps", "runs", "jobs", "events")...)
 }
 
-// intake are the statements of an Accept, without the definition: definitions are never
-// deleted. The arrival has a delivery id and a key, and so meets all unique indexes.
+// intake are the statements of an Accept, without the definition, since definitions are never
+// deleted. The arrival has a delivery id and a key, so that all unique indexes are written.
 func (r *rehearsal) intake() []Stmt {
 	text := rehearsedText()
 	a := core.Arrival{
@@ -80,8 +84,8 @@ func (r *rehearsal) intake() []Stmt {
 	}, r.answerStmts(a.Event, keysOf(a))...)
 }
 
-// deliveries are the statements of a Take and a Settle. The attempt fails, and so moves the
-// gate of its lane.
+// deliveries are the statements of a Take and a Settle. The attempt fails, so that the gate is
+// written too.
 func (r *rehearsal) deliveries() []Stmt {
 	t := takeBatch{Store: r.Store, now: r.now, lease: string(r.leases.Next()), places: make([]stmtPlaces, 1),
 		quotas: []core.Quota{{Lane: r.lane, N: 1, Hold: time.Minute}}}
@@ -111,7 +115,7 @@ func (r *rehearsal) transitions() []Stmt {
 	}})
 }
 
-// undo deletes the rows of a rehearsal from tables.
+// undo deletes the rows of a rehearsal from tables, by the first column of their primary keys.
 func (r *rehearsal) undo(tables ...string) (stmts []Stmt) {
 	ids := map[string][]any{
 		"events": {string(r.event)}, "jobs": {string(r.job), string(r.next)}, "attempts": {string(r.job)}, "gates": {string(r.lane)},
@@ -126,6 +130,6 @@ func (r *rehearsal) undo(tables ...string) (stmts []Stmt) {
 	return stmts
 }
 
-// firstKey is the first column of the primary key of each table that rehearsals write to.
+// undoColumn is the first column of the primary key of each table that rehearsals write to.
 var undoColumn = map[string]string{"events": "id", "jobs": "id", "attempts": "job_id", "gates": "lane", "runs": "id", "steps": "id",
 	"history": "run_id", "callbacks": "token_hash", "step_texts": "run_id", "turns": "name"}

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Statements that repair differences. They are made of the text of the schema steps.
+// The statements of Difference.Repair are made of the text of the schema steps, so that a
+// repaired table equals a table of the steps.
 
-// makeTable makes a table, with the columns and indexes of later steps.
+// makeTable creates a table, with the columns and indexes that later steps added.
 func (c *comparison) makeTable(name string) string {
 	t := c.want.tables[name]
 	all := []string{t.create}
@@ -25,7 +26,7 @@ func (c *comparison) makeTable(name string) string {
 	return strings.Join(all, "; ")
 }
 
-// create makes an index.
+// create creates an index.
 func (i *indexShape) create(name string) string {
 	kind, where := "INDEX", ""
 	if i.unique {
@@ -37,11 +38,13 @@ func (i *indexShape) create(name string) string {
 	return "CREATE " + kind + " " + name + " ON " + i.table + " (" + strings.Join(i.columns, ", ") + ")" + where
 }
 
+// dropIndex drops an index.
 func (c *comparison) dropIndex(name, table string) string {
 	return strings.NewReplacer("$table", table, "$index", name).Replace(c.dialect.dropIndexSQL)
 }
 
-// addColumn makes a column. In rows that are there, one that takes no null is empty.
+// addColumn adds a column. A column that is NOT NULL gets a default value for the rows that
+// exist: 0 or empty text. MySQL takes a default of a text only as an expression.
 func (c *comparison) addColumn(table string, column columnShape) string {
 	value := ""
 	if column.notNull && !column.filled {
@@ -56,12 +59,12 @@ func (c *comparison) addColumn(table string, column columnShape) string {
 	return "ALTER TABLE " + table + " ADD COLUMN " + column.name + " " + definition + value
 }
 
-// written is the definition of a column, without the key.
+// written returns the definition of a column without PRIMARY KEY, which ALTER TABLE rejects.
 func (c columnShape) written() string {
 	return compactSpaces.Replace(strings.ReplaceAll(c.definition, " PRIMARY KEY", ""))
 }
 
-// setColumn gives a column its type. SQLite cannot.
+// setColumn changes the type of a column; "" on SQLite, which has no statement for it.
 func (c *comparison) setColumn(table string, column columnShape) string {
 	definition := column.written()
 	switch c.dialect.Name {
@@ -79,7 +82,8 @@ func (c *comparison) setColumn(table string, column columnShape) string {
 	return ""
 }
 
-// setKey gives a table its primary key. SQLite cannot.
+// setKey adds a missing primary key. It returns "" if the table has another one, and on SQLite,
+// which has no statement for it.
 func (c *comparison) setKey(table string, have, want *tableShape) string {
 	if c.dialect.Name != MySQL.Name && c.dialect.Name != Postgres.Name || len(have.key) > 0 {
 		return ""

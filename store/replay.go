@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Replay stores new jobs and runs of old events. See core.Operations. The events are held
-// while that goes on, where somebody could purge them in between.
+// Replay stores new jobs and runs of old events. See core.Operations. It locks the events
+// first, so that a purge cannot delete them before the jobs are inserted.
 func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error) {
 	arrivals = preparedForReplay(now, arrivals)
 	if len(arrivals) == 0 {
@@ -38,8 +38,9 @@ func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arri
 	return stored, nil
 }
 
-// anew are arrivals as they are replayed: with jobs, which have no keys, now, in the
-// order of their events, which is the one in which those are held.
+// preparedForReplay returns the arrivals that have jobs, with the present as their time and
+// without keys: a key would make the new job a repeat of the old one. They are sorted by event,
+// the lock order.
 func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.Arrival) {
 	for _, a := range arrivals {
 		if len(a.Jobs) == 0 {
@@ -55,10 +56,10 @@ func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.
 	return prepared
 }
 
-// replayStmts are the statements of a Replay, and how many at their end tell what is
-// stored.
+// replayStmts are the statements of a Replay. The last two, reads, tell which jobs and which
+// events are stored.
 func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
-	var all core.Arrival // every job and run, of whatever event
+	var all core.Arrival // the runs of all arrivals; its event is not stored
 	var events, jobs, ids [][]any
 	for _, a := range arrivals {
 		if id := string(a.Event.ID); len(events) == 0 || rowKey(events[len(events)-1]) != id {
@@ -78,8 +79,8 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	return append(stmts, s.sql.replayed.on(ids...), s.sql.stored.on(events...)), 2
 }
 
-// replayedOf counts the arrivals' jobs that are stored. That may not be all yet while one
-// is not whose event is there.
+// countReplayed counts the jobs that are stored. all is false if a job is not stored although
+// its event is: then the read may have been too early, see rereadUntil.
 func countReplayed(arrivals []core.Arrival, answers []Result) (stored int, all bool) {
 	jobs, events := idsOf(answers[0].Rows), idsOf(answers[1].Rows)
 	all = true
@@ -95,7 +96,7 @@ func countReplayed(arrivals []core.Arrival, answers []Result) (stored int, all b
 	return stored, all
 }
 
-// idsOf are the first columns of rows.
+// idsOf returns the first columns of rows, as a set.
 func idsOf(rows [][]any) map[string]bool {
 	ids := make(map[string]bool, len(rows))
 	for _, row := range rows {
@@ -104,18 +105,18 @@ func idsOf(rows [][]any) map[string]bool {
 	return ids
 }
 
+// replaySQL are the statements of a Replay, besides those of Accept.
 type replaySQL struct{ lockEvents, replayed statement }
 
 func newReplaySQL(d Dialect) replaySQL {
 	return replaySQL{
-		// Who gives an old event new jobs and who purges it wait for each other here.
+		// Purge sends it too, before it deletes events.
 		lockEvents: reading("hold_events", lockEventsSQL(d)),
 		replayed:   reading("replayed", d.selectRows(`jobs.id AS job`, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }
 
-// holdEvents keeps events as they are, where two transactions could change what is
-// around them at the same time.
+// lockEventsSQL is the statement that locks events; "" on SQLite and D1, which have one writer.
 func lockEventsSQL(d Dialect) string {
 	if d.lockRows == "" {
 		return ""

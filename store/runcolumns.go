@@ -7,8 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The columns of runs, steps and entries of histories. See columns.go.
-
+// The columns of runs, steps and history entries. See columns.go.
 const (
 	runColumns = `id, ` + runRest
 	runRest    = `workflow, event_id, definition, status, epoch, seq, step, output, error, deadline_at, created_at, started_at, finished_at, written, writers`
@@ -25,6 +24,7 @@ func (r *rowReader) run() core.Run {
 	return run
 }
 
+// runRest reads runRest: a run whose id the caller knows.
 func (r *rowReader) runRest() core.Run {
 	return core.Run{
 		Workflow:   r.text(),
@@ -49,11 +49,11 @@ const (
 	stepColumns = `id, run_id, epoch, parent_id, branch, path, name, type, status, attempt, state, output, error, carry, fan, leaf_of, started_at, finished_at, state_in, output_in`
 	stepWidth   = 20
 
-	// The places of a step's texts, and of their names, in stepColumns.
+	// The positions in stepColumns of a step's texts, and of the names of texts in step_texts.
 	stateAt, outputAt, stateInAt, outputInAt = 10, 11, 18, 19
 )
 
-// step reads stepColumns. Texts that are kept apart are nil if the query did not read them.
+// step reads stepColumns. A text in step_texts is nil unless the query read it.
 func (r *rowReader) step() core.Step {
 	st := core.Step{
 		ID:         r.id(),
@@ -77,31 +77,33 @@ func (r *rowReader) step() core.Step {
 		StateName:  r.text(),
 		OutputName: r.text(),
 	}
-	if st.Output != nil && len(st.Output) == 0 { // see shelf.output
+	if st.Output != nil && len(st.Output) == 0 { // the output is the state, see stepTextRows.output
 		st.Output, st.OutputName = st.State, st.StateName
 	}
 	return st
 }
 
-// stepInFull are the columns of a step with its texts, including texts that are kept apart.
-// The database reads step_texts only for a step that has a name for a text, and few steps
-// have one. Joins were the alternative: PostgreSQL chooses the order of at most eight tables,
-// and began with all steps.
+// stepInFull are the columns of a step with its texts, also those in step_texts. The CASE lets
+// the database read step_texts only for a step that has a name for a text, and few steps have
+// one. The alternative was to join step_texts twice. PostgreSQL plans the order of at most
+// eight tables; with more it began with all steps.
 var stepInFull = strings.NewReplacer(
 	"steps.state AS", "COALESCE(steps.state, "+textIn("state_in")+") AS",
 	"steps.output AS", "COALESCE(steps.output, "+textIn("output_in")+") AS").Replace(qualified("steps", stepColumns))
 
+// textIn is the text that a column of steps names.
 func textIn(name string) string {
 	return "CASE WHEN steps." + name + " IS NOT NULL THEN (SELECT step_texts.body FROM step_texts{use PRIMARY} WHERE step_texts.run_id = steps.run_id AND step_texts.name = steps." + name + ") END"
 }
 
-// stepAndRun are a step and its run. Together with above they are 100 columns, and D1 has at
-// most 100 columns in a result.
+// stepAndRun are a step and its run. Together with the columns of steps above they are 100, and
+// a result of D1 has at most 100 columns.
 var stepAndRun = stepInFull + `, ` + qualified("runs", runRest)
 
+// situationWidth is how many columns stepAndRun has.
 const situationWidth = stepWidth + 15
 
-// situation reads stepAndRun, and what there is of the columns of above.
+// situation reads stepAndRun, and the columns of steps above if the row has them.
 func (r *rowReader) situation() core.Situation {
 	s := core.Situation{Step: r.step(), Run: r.runRest()}
 	s.Run.ID = s.Step.RunID
@@ -109,17 +111,18 @@ func (r *rowReader) situation() core.Situation {
 	return s
 }
 
-// nesting is how many steps a step may be in.
+// nesting is how many steps may be around a step: a map in a parallel in a map, and so on.
 const nesting = 5
 
 const (
-	// What a Situation tells of a step above: the ids are known from those below.
+	// The columns of a step above. Its id, run and epoch are known from the step below.
 	aboveColumns = `parent_id, branch, path, name, type, status, attempt, error, carry, fan, leaf_of, started_at, finished_at`
 
+	// The position of the path in aboveColumns. The path is null if there is no step.
 	abovePath = 2 // where aboveColumns have the path, which is null without a step
 )
 
-// above are the columns of what a step is in, the next one first.
+// above returns the columns of all steps above a step, the closest first.
 func above() (columns string) {
 	for n := range nesting {
 		columns += `, ` + qualified(fmt.Sprintf("above%d", n), aboveColumns)
@@ -127,7 +130,7 @@ func above() (columns string) {
 	return columns
 }
 
-// above reads the columns of above, of what a step is in.
+// above reads these columns, up to the first step that is missing.
 func (r *rowReader) above(below core.Step) (above []core.Step) {
 	for len(r.row) > 0 && r.row[abovePath] != nil {
 		below = r.stepAbove(below)
@@ -136,7 +139,7 @@ func (r *rowReader) above(below core.Step) (above []core.Step) {
 	return above
 }
 
-// oneAbove reads aboveColumns, of the step that another is in.
+// stepAbove reads aboveColumns of the step around another one.
 func (r *rowReader) stepAbove(below core.Step) core.Step {
 	return core.Step{
 		ID:         below.ParentID,
@@ -158,9 +161,11 @@ func (r *rowReader) stepAbove(below core.Step) core.Step {
 	}
 }
 
-// withRun and withAbove join steps with their runs and with what is above them.
+// withRun joins steps with their runs.
 const withRun = ` JOIN runs{use PRIMARY} ON runs.id = steps.run_id`
 
+// withAbove joins steps with the steps above them: left joins by primary key, each on the
+// parent of the step before.
 func withAbove() (joins string) {
 	below := "steps"
 	for n := range nesting {
@@ -171,6 +176,7 @@ func withAbove() (joins string) {
 	return joins
 }
 
+// entryColumns are a history entry as it is read.
 const entryColumns = `seq, at, epoch, type, path, data`
 
 // entry reads entryColumns.

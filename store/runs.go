@@ -11,19 +11,22 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// definitions are those that this process knows to be stored, by their hash. They
-// are never deleted.
+// definitions are the hashes of the definitions that this process knows to be stored.
+// Definitions are never deleted, so the set only grows. It saves an INSERT of a large text for
+// each run.
 type definitions struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards stored
 	stored map[string]bool
 }
 
+// have reports whether a definition is known to be stored.
 func (d *definitions) have(hash string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stored[hash]
 }
 
+// keep adds the definitions of runs. The caller has stored them.
 func (d *definitions) keep(runs []core.NewRun) {
 	if len(runs) == 0 {
 		return
@@ -38,8 +41,8 @@ func (d *definitions) keep(runs []core.NewRun) {
 	}
 }
 
-// runStmts insert the runs of an arrival beside their jobs, and the definitions that
-// may be new.
+// runStmts insert the runs of an arrival with their first steps, and the definitions that may
+// be new. They come after the jobs: a run is stored only beside the job of its first step.
 func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 	if len(a.Runs) == 0 {
 		return nil
@@ -64,7 +67,7 @@ func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 		s.sql.insertFirst.on(first...))
 }
 
-// Definition returns a definition. See core.Runs.
+// Definition returns a definition by its hash. See core.Runs.
 func (s *Store) Definition(ctx context.Context, hash string) (core.Definition, error) {
 	rows, err := s.read(ctx, s.sql.definition, hash)
 	if err != nil {
@@ -76,7 +79,7 @@ func (s *Store) Definition(ctx context.Context, hash string) (core.Definition, e
 	return core.Definition{Hash: hash, Body: rowKey(rows[0])}, nil
 }
 
-// Situations returns situations. See core.Runs.
+// Situations returns steps with their runs and the steps above them. See core.Runs.
 func (s *Store) Situations(ctx context.Context, steps []core.ID) (map[core.ID]core.Situation, error) {
 	if len(steps) == 0 {
 		return nil, nil
@@ -88,7 +91,7 @@ func (s *Store) Situations(ctx context.Context, steps []core.ID) (map[core.ID]co
 	return situationsOf(results[0].Rows), nil
 }
 
-// idRows are rows of one id each, every id once.
+// idRows returns rows of one id each, sorted and without repeats.
 func idRows(ids []core.ID) (rows [][]any) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		rows = append(rows, []any{string(id)})
@@ -96,7 +99,7 @@ func idRows(ids []core.ID) (rows [][]any) {
 	return rows
 }
 
-// situationsOf are situations by their steps.
+// situationsOf reads situations, by step.
 func situationsOf(rows [][]any) map[core.ID]core.Situation {
 	of := make(map[core.ID]core.Situation, len(rows))
 	for _, row := range rows {
@@ -110,7 +113,8 @@ func situationsOf(rows [][]any) map[core.ID]core.Situation {
 	return of
 }
 
-// Survey returns steps. See core.Runs.
+// Survey returns steps of one epoch of a run. See core.Runs. It reads the steps without the
+// texts in step_texts, and then each text once: many steps may share a large one.
 func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error) {
 	if w.All {
 		return s.surveyAll(ctx, run, epoch)
@@ -133,6 +137,7 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 		}
 	}
 	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	// A step may match several of the wanted conditions.
 	steps = slices.CompactFunc(steps, func(a, b core.Step) bool { return a.ID == b.ID })
 	if err := s.readTexts(ctx, run, steps); err != nil {
 		return nil, fmt.Errorf("survey run %s: %w", run, err)
@@ -140,7 +145,7 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 	return steps, nil
 }
 
-// surveyStmts are what reads the wanted steps.
+// surveyStmts are the statements that read the wanted steps.
 func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stmt) {
 	some := func(st statement, rows [][]any) {
 		if len(rows) > 0 {
@@ -163,7 +168,8 @@ func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stm
 	return stmts
 }
 
-// Awaited finds the step that a callback is for, and the run that has recorded it. See core.Runs.
+// Awaited finds the step that a callback completes, and the run that has recorded the same
+// callback already. See core.Runs.
 func (s *Store) Awaited(ctx context.Context, now time.Time, hash, receipt string) (found core.Awaiting, err error) {
 	rows, err := s.read(ctx, s.sql.awaited, hash, receipt, now.UnixMilli())
 	if err != nil {
@@ -180,8 +186,10 @@ func (s *Store) Awaited(ctx context.Context, now time.Time, hash, receipt string
 	return found, nil
 }
 
+// openStep is the condition that a step has not ended.
 const openStep = `status IN ('ready', 'running', 'waiting')`
 
+// runsSQL are the statements of runs, except those of a Transit.
 type runsSQL struct {
 	insertDefinition, insertRun, insertFirst, definition, situations        statement
 	surveyOpen, surveyFailed, surveyIDs, surveyLeaves, surveyPaths, textsOf statement
@@ -193,8 +201,8 @@ func newRunsSQL(d Dialect) runsSQL {
 	return runsSQL{
 		insertDefinition: writing("insert_definitions", d.insertIfAbsent("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
 
-		// Beside its job, which an arrival that is a duplicate has not, nor one whose key is
-		// taken.
+		// A run is joined with its job. A duplicate arrival has none, and neither has a job
+		// whose key is taken.
 		insertRun: writing("insert_runs", d.insertIfAbsent("runs", runColumns,
 			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL, 0, NULL`,
 			"jobs{use PRIMARY}", `jobs.id = r.job`, "id")),
@@ -206,16 +214,18 @@ func newRunsSQL(d Dialect) runsSQL {
 		// One statement reads the whole situation at one moment.
 		situations: reading("situations", d.selectRows(stepAndRun+above(), "steps{use PRIMARY}"+withRun+withAbove(), `steps.id = r.id`)),
 
+		// By steps_path: all steps of the epoch are read, since open and failed ones have no
+		// index.
 		surveyOpen:   reading("survey_open", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND `+openStep)),
 		surveyFailed: reading("survey_failed", t(`SELECT `+stepColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ? AND status = 'failed'`)),
-		// With the run and epoch as a condition, a plan might read all steps of that.
+		// Not conditioned on the run: a plan might use it and read all steps of the run.
 		surveyIDs:    reading("survey_ids", d.selectRows(qualified("steps", stepColumns), "steps{use PRIMARY}", `steps.id = r.id`)),
 		surveyLeaves: reading("survey_leaves", d.selectRows(qualified("steps", stepColumns), "steps{use steps_leaf}", `steps.leaf_of = r.parent`)),
 		surveyPaths: reading("survey_paths", d.selectRows(qualified("steps", stepColumns), "steps{use steps_path}",
 			`steps.run_id = r.run AND steps.epoch = r#epoch AND steps.path = r.path`)),
 		textsOf: reading("texts_of", d.selectRows(`step_texts.name, step_texts.body`, "step_texts{use PRIMARY}", `step_texts.run_id = r.run AND step_texts.name = r.name`)),
 
-		// A receipt is a row without a step, which never expires.
+		// A receipt is a callback without a step, and never expires.
 		awaited: reading("awaited", t(`SELECT step_id, run_id FROM callbacks WHERE token_hash IN (?, ?) AND (step_id = '' OR expires_at > ?)`)),
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// millis is how a time is stored: Unix milliseconds, or null for the zero time.
+// millis returns a time as it is stored: Unix milliseconds, or nil for the zero time.
 func millis(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -19,6 +19,7 @@ func millis(t time.Time) any {
 	return t.UnixMilli()
 }
 
+// timeOf returns a stored time, the zero time for null.
 func timeOf(v any) time.Time {
 	ms, ok := v.(int64)
 	if !ok {
@@ -27,8 +28,7 @@ func timeOf(v any) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// orNull stores the empty string as null, in columns where a unique index must
-// not take two "none" for the same.
+// orNull stores an empty string as null, for columns in a unique index: nulls do not collide.
 func orNull(s string) any {
 	if s == "" {
 		return nil
@@ -36,17 +36,20 @@ func orNull(s string) any {
 	return s
 }
 
+// textOf returns a value as text, "" for null and for an integer.
 func textOf(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
+// intOf returns a value as an int, 0 for null and for a text.
 func intOf(v any) int {
 	n, _ := v.(int64)
 	return int(n)
 }
 
-// qualified prefixes each column of a list with its table, in its name as well.
+// qualified returns columns of a table with names of their own: "jobs.id AS jobs_id". D1
+// returns rows as objects, in which two columns called id would be one.
 func qualified(table, columns string) string {
 	names := strings.Split(columns, ", ")
 	for i, c := range names {
@@ -55,17 +58,20 @@ func qualified(table, columns string) string {
 	return strings.Join(names, ", ")
 }
 
+// encodeHeaders returns headers as JSON, "" for none.
 func encodeHeaders(h map[string]string) string {
 	if len(h) == 0 {
 		return ""
 	}
 	b, err := json.Marshal(h)
 	if err != nil {
-		panic("store: headers: " + err.Error()) // strings only; cannot fail
+		panic("store: headers: " + err.Error()) // a map of strings always has a JSON form
 	}
 	return string(b)
 }
 
+// decodeHeaders reverses encodeHeaders. Damaged text yields no headers: the payload must stay
+// readable.
 func decodeHeaders(s string) map[string]string {
 	if s == "" {
 		return nil
@@ -77,11 +83,11 @@ func decodeHeaders(s string) map[string]string {
 	return h
 }
 
-// inBase64 is the encoding of a payload that is any bytes: a text column does not take them in
-// every database, nor does SQL over HTTP.
+// inBase64 is the encoding of a payload that is not text. A text column does not accept
+// arbitrary bytes in every database, and neither does JSON, as which D1 sends values.
 const inBase64 = "base64"
 
-// encodePayload is a payload as its column has it.
+// encodePayload returns a payload as it is stored.
 func encodePayload(e core.Event) string {
 	if e.Binary {
 		return base64.StdEncoding.EncodeToString(e.Payload)
@@ -95,12 +101,13 @@ func decodePayload(e *core.Event, text, encoding string) {
 		e.Payload = []byte(text)
 		return
 	}
-	// Nothing else writes the column. Should it be damaged, the bytes before the damage are there.
+	// Only the gateway writes the column. If it is damaged, the bytes before the damage are
+	// returned.
 	e.Payload, _ = base64.StdEncoding.DecodeString(text)
 	e.Binary = true
 }
 
-// textOrNull stores JSON, of which nil is not the same as any.
+// textOrNull stores JSON. Nil means that there is none, which differs from the JSON null.
 func textOrNull(b []byte) any {
 	if b == nil {
 		return nil
@@ -108,6 +115,7 @@ func textOrNull(b []byte) any {
 	return string(b)
 }
 
+// bytesOf returns a text as bytes, nil for null.
 func bytesOf(v any) []byte {
 	text, ok := v.(string)
 	if !ok {
@@ -116,7 +124,7 @@ func bytesOf(v any) []byte {
 	return []byte(text)
 }
 
-// encodeFan is empty for the zero Fan.
+// encodeFan returns a Fan as text, "" for the zero Fan.
 func encodeFan(f core.Fan) string {
 	if f == (core.Fan{}) {
 		return ""
@@ -124,6 +132,7 @@ func encodeFan(f core.Fan) string {
 	return fmt.Sprintf("%d/%d/%d/%d", f.Total, f.Started, f.Ended, f.Bytes)
 }
 
+// decodeFan reverses encodeFan.
 func decodeFan(s string) (f core.Fan) {
 	if s == "" {
 		return f
@@ -132,15 +141,18 @@ func decodeFan(s string) (f core.Fan) {
 	return f
 }
 
-// keyAt is the place of the key of a row, in whose order rows are sorted.
+// keyColumn is the position of a row's key, by which rows are sorted.
 const keyColumn = 0
 
+// rowKey returns the key of a row.
 func rowKey(row []any) string { return textOf(row[keyColumn]) }
 
+// byKey compares rows by their keys.
 func byKey(a, b []any) int { return cmp.Compare(rowKey(a), rowKey(b)) }
 
-// A rowReader reads the values of a row one after the other, in the order of its columns.
-// The list of columns and the method that reads them stand together.
+// A rowReader reads the values of a row one after the other. Each list of columns has a method
+// beside it that reads them. A row that is too short panics, which only a wrong column list
+// causes.
 type rowReader struct{ row []any }
 
 func (r *rowReader) value() any {

@@ -9,12 +9,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The schema is a list of steps, forward only, one statement each, each safe to
-// run twice. A step that was released is never edited; a change is a new step.
-// schema_steps records what has run. Empty text stands for "none" in optional
-// text columns that no index needs to tell apart, and zero for "never" in gates;
-// due_at, finished_at, lease, job_key, delivery_id and stray_since are null when
-// there is none.
+// schemaSteps are the schema: a list of steps, forward only. Each is one statement that can be
+// run twice. A released step is never edited; a change is a new step. schema_steps records
+// which have run.
+//
+// Empty text stands for "none" in optional text columns that are in no unique index, and 0 for
+// "never" in gates. due_at, finished_at, lease, job_key, delivery_id and stray_since are null
+// if there is none: a unique index accepts many nulls, and a partial index leaves them out.
 var schemaSteps = []string{
 	1: `CREATE TABLE IF NOT EXISTS events (
 		id {key} NOT NULL PRIMARY KEY,
@@ -25,6 +26,7 @@ var schemaSteps = []string{
 		headers {text} NOT NULL,
 		delivery_id {key},
 		created_at {int} NOT NULL) {options events}`,
+	// Finds repeats of a delivery within its source.
 	2: `CREATE UNIQUE INDEX {index_if_not_exists} events_delivery ON events (source, delivery_id)
 		{partial delivery_id IS NOT NULL}`,
 	3: `CREATE TABLE IF NOT EXISTS jobs (
@@ -40,10 +42,15 @@ var schemaSteps = []string{
 		last_error {text} NOT NULL,
 		created_at {int} NOT NULL,
 		finished_at {int}{extra_columns jobs}) {options jobs}`,
+	// Replaced by step 24.
 	4: `CREATE INDEX {index_if_not_exists} jobs_due ON jobs ({waiting_lane}, due_at, id) {partial due_at IS NOT NULL}`,
+	// Finds repeats of a key within its lane.
 	5: `CREATE UNIQUE INDEX {index_if_not_exists} jobs_key ON jobs (lane, job_key) {partial job_key IS NOT NULL}`,
 	6: `CREATE INDEX {index_if_not_exists} jobs_event ON jobs (event_id{extra_columns jobs_event})`,
+	// Dead jobs by lane, for their list, Retry and Drain.
 	7: `CREATE INDEX {index_if_not_exists} jobs_dead ON jobs ({dead_lane}, id) {partial status = 'dead'}`,
+	// The key is the lease and not the number: a job keeps an attempt of each lease, and
+	// settling twice inserts one row.
 	8: `CREATE TABLE IF NOT EXISTS attempts (
 		job_id {key} NOT NULL,
 		lease {key} NOT NULL,
@@ -54,11 +61,13 @@ var schemaSteps = []string{
 		duration_ms {int} NOT NULL,
 		created_at {int} NOT NULL,
 		PRIMARY KEY (job_id, lease)) {options attempts}`,
+	// For purges, in the order in which jobs expire.
 	9: `CREATE INDEX {index_if_not_exists} jobs_finished ON jobs (finished_at, id) {partial finished_at IS NOT NULL}`,
 	10: `CREATE TABLE IF NOT EXISTS cron_marks (
 		source {key} NOT NULL PRIMARY KEY,
 		schedule {text} NOT NULL,
 		until_at {int} NOT NULL) {options cron_marks}`,
+	// next_us and base_us are microseconds: starts of jobs may be less than 1 ms apart.
 	11: `CREATE TABLE IF NOT EXISTS gates (
 		lane {key} NOT NULL PRIMARY KEY,
 		failures {int} NOT NULL,
@@ -91,8 +100,8 @@ var schemaSteps = []string{
 	15: `CREATE INDEX {index_if_not_exists} runs_event ON runs (event_id, id)`,
 	16: `CREATE INDEX {index_if_not_exists} runs_status ON runs (status, id)`,
 	17: `CREATE INDEX {index_if_not_exists} runs_finished ON runs (finished_at, id) {partial finished_at IS NOT NULL}`,
-	// leaf_of is the parent of a step that ended its branch, or the run. fan is a core.Fan, which no
-	// statement looks into.
+	// leaf_of is the parent of a step that ended its branch, or the run; null for other steps.
+	// fan is a core.Fan in a text that no statement looks into.
 	18: `CREATE TABLE IF NOT EXISTS steps (
 		id {key} NOT NULL PRIMARY KEY,
 		run_id {key} NOT NULL,
@@ -114,6 +123,7 @@ var schemaSteps = []string{
 		finished_at {int}) {options steps}`,
 	19: `CREATE UNIQUE INDEX {index_if_not_exists} steps_path ON steps (run_id, epoch, path)`,
 	20: `CREATE INDEX {index_if_not_exists} steps_leaf ON steps (leaf_of) {partial leaf_of IS NOT NULL}`,
+	// The primary key is the lock of a run: of two transitions, one inserts the next number.
 	21: `CREATE TABLE IF NOT EXISTS history (
 		run_id {key} NOT NULL,
 		seq {int} NOT NULL,
@@ -130,29 +140,32 @@ var schemaSteps = []string{
 		step_id {key} NOT NULL,
 		expires_at {int}) {options callbacks}`,
 	23: `CREATE INDEX {index_if_not_exists} callbacks_step ON callbacks (run_id, step_id)`,
-	// With the status, so that jobs are counted in the index alone. It moves with due_at in
-	// any case.
+	// The index that serves a claim. id makes the order of jobs with one due time certain. With
+	// the status, jobs are counted in the index alone; each change of the status moves due_at
+	// as well, so it costs no extra write.
 	24: `CREATE INDEX {index_if_not_exists} jobs_waiting ON jobs ({waiting_lane}, due_at, id, status) {partial due_at IS NOT NULL}`,
 	25: `{drop_index jobs_due}`,
-	// jobs_last anew: D1, which knows nothing of the tables, takes the younger one of two
-	// indexes that seem equal, and what waits in a lane is much.
+	// jobs_last anew, under a younger number. D1 keeps no statistics and takes the younger of
+	// two indexes that seem equal; it took jobs_waiting, and then read all waiting jobs of a
+	// lane.
 	26: `CREATE INDEX {index_if_not_exists} jobs_lapsing ON jobs ({lapsing_lane}, due_at, id) {partial ` + onLastTry + `}`,
 	27: `{drop_index jobs_last}`,
 	28: `CREATE TABLE IF NOT EXISTS turns (
 		name {key} NOT NULL PRIMARY KEY,
 		until_at {int} NOT NULL,
 		holder {key} NOT NULL) {options turns}`,
-	// For listings of what is rare. SQLite takes the younger one of two indexes that seem
-	// equal, and types are rarer than sources.
+	// For listings of rare events. SQLite takes the younger of two indexes that seem equal, so
+	// the index of types comes last: types are rarer than sources.
 	29: `CREATE INDEX {index_if_not_exists} events_by_source ON events (source, id)`,
 	30: `CREATE INDEX {index_if_not_exists} events_by_type ON events (type, id)`,
-	// events_by_type anew, so that it has all that listings are asked for.
+	// events_by_type with the source, so that a listing by both reads only events that match.
 	31: `CREATE INDEX {index_if_not_exists} events_by_kind ON events (type, source, id)`,
 	32: `{drop_index events.events_by_type}`,
+	// Completed jobs by lane and id, for listings.
 	33: `{create_done jobs_done}`,
-	// The large texts that steps received and passed on: each once in a run, under a name
-	// made of its content. state_in and output_in are the names of a step's texts. Its state
-	// and output are then null.
+	// The large texts of steps: each once in a run, under a name made of its content. state_in
+	// and output_in are the names of a step's texts; its state and output are null then. See
+	// texts.go.
 	34: `CREATE TABLE IF NOT EXISTS step_texts (
 		run_id {key} NOT NULL,
 		name {key} NOT NULL,
@@ -162,28 +175,28 @@ var schemaSteps = []string{
 	36: `ALTER TABLE steps ADD COLUMN {column_if_not_exists} output_in {key}`,
 	37: `ALTER TABLE runs ADD COLUMN {column_if_not_exists} written {int} NOT NULL DEFAULT 0`,
 	38: `ALTER TABLE runs ADD COLUMN {column_if_not_exists} writers {text}`,
-	// How a payload is written: empty for text, or base64, see encodePayload.
+	// How a payload is written: '' for text, or base64. See encodePayload.
 	39: `ALTER TABLE events ADD COLUMN {column_if_not_exists} encoding {key} NOT NULL DEFAULT ''`,
 	40: `ALTER TABLE steps ADD COLUMN {column_if_not_exists} held_until {int}`,
-	// How many attempts a job had when an operator brought it back last. Those of its budget
-	// come after them: attempt and max_attempts count all of its life.
+	// How many attempts a job had when an operator last made it available again. attempt and
+	// max_attempts count over the whole life of the job.
 	41: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} earlier {int} NOT NULL DEFAULT 0`,
-	// When the newest attempt was due: due_at is the end of its lease, and null once the job
-	// ends.
+	// When the newest attempt was due. due_at cannot tell: it is the end of the lease, and null
+	// for a finished job.
 	42: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} scheduled_at {int}`,
 }
 
+// schemaStepsTable creates the table that records the steps. It is not a step itself.
 const schemaStepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (number {int} NOT NULL PRIMARY KEY, applied_at {int} NOT NULL) {options schema_steps}`
 
-// Migrate runs the steps that this database has not seen. See core.Upkeep. What
-// keeps it from working, such as a right that is missing, is a refusal of kind
-// Invalid.
+// Migrate runs the schema steps that this database has not seen. See core.Upkeep. An obstacle
+// that an operator has to remove, such as a missing right, is a refusal of kind Invalid.
 func (s *Store) Migrate(ctx context.Context) error {
 	return unwrapInvalid(s.migrate(ctx))
 }
 
-// plain is what lies behind an Unavailable, if it is a refusal of kind Invalid: to
-// those who send events the database is away, the operator learns why.
+// unwrapInvalid returns the refusal of kind Invalid behind an Unavailable, and any other error
+// as it is. A sender sees that the database is unavailable; the operator must see why.
 func unwrapInvalid(err error) error {
 	if cause := invalidCause(err); cause != nil {
 		return cause
@@ -191,6 +204,8 @@ func unwrapInvalid(err error) error {
 	return err
 }
 
+// migrate runs the missing steps in order. A step with a number beyond newest was made by a
+// newer version. It may have changed tables that this version relies on, so migrate refuses.
 func (s *Store) migrate(ctx context.Context) error {
 	done, err := s.createAndReadSteps(ctx)
 	if err != nil {
@@ -216,10 +231,10 @@ func (s *Store) migrate(ctx context.Context) error {
 // A SchemaStep is one change of the schema.
 type SchemaStep struct {
 	Number int
-	Name   string // what it does, such as "create table events"
+	Name   string // such as "create table events"
 }
 
-// SchemaSteps are all that this version knows, in their order.
+// SchemaSteps returns all steps that this version knows, in their order.
 func SchemaSteps() []SchemaStep {
 	all := make([]SchemaStep, 0, len(schemaSteps)-1)
 	for i, sql := range schemaSteps[1:] {
@@ -237,7 +252,7 @@ func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 	return slices.DeleteFunc(SchemaSteps(), func(step SchemaStep) bool { return done[int64(step.Number)] }), nil
 }
 
-// stepName says what a step does.
+// stepName derives the name of a step from its statement.
 func stepName(sql string) string {
 	if index, drops := strings.CutPrefix(sql, "{drop_index "); drops {
 		_, index = splitIndexName(strings.TrimSuffix(index, "}"))
@@ -256,7 +271,7 @@ func stepName(sql string) string {
 	return "create table " + words[5] // CREATE TABLE IF NOT EXISTS name
 }
 
-// Schema tells how far the schema is. See core.Upkeep.
+// Schema returns how many steps have run, and how many this version knows. See core.Upkeep.
 func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
 	want = len(schemaSteps) - 1
 	done, err := s.appliedSteps(ctx)
@@ -275,7 +290,8 @@ func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
 	return have, want, nil
 }
 
-// stepsSeen reads which steps have run, in one statement unless it looks like none has.
+// appliedSteps reads which steps have run. It changes nothing, and sends one statement unless
+// that fails: then the table may be missing, because no step has run.
 func (s *Store) appliedSteps(ctx context.Context) (map[int64]bool, error) {
 	rows, err := s.read(ctx, readSchemaSteps)
 	if Definite(err) {
@@ -290,10 +306,12 @@ func (s *Store) appliedSteps(ctx context.Context) (map[int64]bool, error) {
 	return stepNumbers(rows), nil
 }
 
+// readSchemaSteps reads the numbers of the steps that have run.
 var readSchemaSteps = reading("schema_read", `SELECT number FROM schema_steps`)
 
-// stepsDone reads which steps have run. It looks before it creates, so that
-// opening an up-to-date database writes nothing.
+// createAndReadSteps reads which steps have run, and creates the table if it cannot be read. It
+// reads first, so that opening an up-to-date database writes nothing and needs no right to
+// create tables.
 func (s *Store) createAndReadSteps(ctx context.Context) (map[int64]bool, error) {
 	res, err := s.send(ctx, readSchemaSteps.with())
 	if Definite(err) {
@@ -309,6 +327,7 @@ func (s *Store) createAndReadSteps(ctx context.Context) (map[int64]bool, error) 
 	return stepNumbers(res[0].Rows), nil
 }
 
+// stepNumbers returns the first column of rows, as a set.
 func stepNumbers(rows [][]any) map[int64]bool {
 	done := map[int64]bool{}
 	for _, row := range rows {
@@ -319,10 +338,11 @@ func stepNumbers(rows [][]any) map[int64]bool {
 	return done
 }
 
-// runStep runs one step and records it. Another process may be doing the same:
-// the statement is repeatable and the record is inserted at most once. SQLite cannot repeat
-// ADD COLUMN, but there the step and its record are one transaction. So if a step fails and
-// has a record, another process made it, or a batch whose answer got lost.
+// runSchemaStep runs one step and records it. Another process may run it at the same time: the
+// statement can be repeated, and the record is inserted at most once. ADD COLUMN cannot be
+// repeated on SQLite and D1, but there the step and its record are one transaction. So if a
+// step fails and has a record, it was made: by another process, or by a batch whose answer got
+// lost.
 func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {on_conflict number}`
 	stmts := []Stmt{writing("schema_record", s.dialect.sql(record)).with(n, millis(s.clock()))}
@@ -338,15 +358,15 @@ func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 	return err
 }
 
-// superseded reports whether a step makes an index that a later step drops. Such a step is
-// recorded and not run: a process that is slow would else make the index anew after a faster
-// one has dropped it, and leave it there if it dies before it comes to the later step.
+// droppedLater reports whether a step makes an index that a later step drops. Such a step is
+// recorded and not run. Otherwise a slow process could make the index again after a fast one
+// has dropped it, and leave it there if it dies before the later step.
 func droppedLater(n int64) bool {
 	index, makes := strings.CutPrefix(stepName(schemaSteps[n]), "create index ")
 	return makes && slices.ContainsFunc(schemaSteps[n+1:], func(later string) bool { return stepName(later) == "drop index "+index })
 }
 
-// alone puts the dialect's lock before statements.
+// withSchemaLock puts the dialect's lock before statements.
 func (s *Store) withSchemaLock(stmts ...Stmt) []Stmt {
 	if s.dialect.schemaLockSQL == "" {
 		return stmts

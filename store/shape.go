@@ -6,41 +6,43 @@ import (
 	"strings"
 )
 
-// A shape is what tables look like: those that the schema steps make, or those of a
-// database. The first is read out of the text of the steps, so there is no second list of
-// tables that could differ from them.
+// A shape describes tables and indexes, either of the schema steps or of a database. The first
+// kind is parsed from the text of the steps, so there is no second list of tables that could
+// differ from it.
 type shape struct {
 	tables  map[string]*tableShape
 	indexes map[string]*indexShape
 }
 
+// A tableShape describes a table.
 type tableShape struct {
-	create  string // the statement that makes it, as the step has it
+	create  string // the CREATE TABLE of the step
 	columns []columnShape
-	key     []string // of the primary key
+	key     []string // the columns of the primary key
 }
 
-// A columnShape is a column. Kind is its type in lower case, with its collation if that is
-// not the database's own.
+// A columnShape describes a column. kind is its type in lower case, with the collation if it is
+// not the default.
 type columnShape struct {
 	name, kind string
 	notNull    bool
 	filled     bool   // it has a default value
-	computed   string // the expression of a generated column
-	definition string // as the step has it, without the name
-	added      bool   // by a step of its own
+	computed   string // the normalized expression of a generated column
+	definition string // the text of the step, without the name
+	added      bool   // by an ALTER TABLE
 }
 
+// An indexShape describes an index.
 type indexShape struct {
 	table     string
 	unique    bool
 	columns   []string // "name" or "name desc"
-	where     string   // the condition of a partial one, plainly
+	where     string   // the normalized condition of a partial index
 	condition string   // the same as the step has it
 	invalid   bool     // the database does not use it
 }
 
-// shapeOf is what the schema steps of a dialect make.
+// shapeOf returns the tables and indexes that the schema steps of a dialect make.
 func shapeOf(d Dialect) *shape {
 	s := newShape()
 	s.apply(d.sql(schemaStepsTable))
@@ -50,10 +52,12 @@ func shapeOf(d Dialect) *shape {
 	return s
 }
 
+// newShape returns an empty shape.
 func newShape() *shape {
 	return &shape{tables: map[string]*tableShape{}, indexes: map[string]*indexShape{}}
 }
 
+// column returns a column by name, or nil.
 func (t *tableShape) column(name string) *columnShape {
 	i := slices.IndexFunc(t.columns, func(c columnShape) bool { return c.name == name })
 	if i < 0 {
@@ -62,8 +66,9 @@ func (t *tableShape) column(name string) *columnShape {
 	return &t.columns[i]
 }
 
-// apply adds what a statement of the schema makes. It knows the statements of steps, and
-// the statements that SQLite keeps.
+// apply changes the shape as a statement of the schema would. It parses the statements of
+// schema steps and the statements that SQLite keeps. An operator may have written some of the
+// latter. Other statements are ignored.
 func (s *shape) apply(sql string) {
 	w := &tokenReader{rest: tokens(sql)}
 	switch {
@@ -82,6 +87,7 @@ func (s *shape) apply(sql string) {
 	}
 }
 
+// createTable adds a table with the columns between its parentheses.
 func (s *shape) createTable(name string, body []string, sql string) {
 	t := &tableShape{create: oneLine(sql)}
 	for _, part := range splitAtCommas(body) {
@@ -96,7 +102,8 @@ func (s *shape) createTable(name string, body []string, sql string) {
 	s.tables[name] = t
 }
 
-// add adds a column by its definition, which begins with its name.
+// add adds a column by its definition, which begins with the name. Words that are no constraint
+// belong to the type.
 func (t *tableShape) add(part []string, later bool) {
 	c := columnShape{name: unquoted(part[0]), definition: strings.Join(part[1:], " "), added: later}
 	w := &tokenReader{rest: part[1:]}
@@ -122,9 +129,10 @@ func (t *tableShape) add(part []string, later bool) {
 	t.columns = append(t.columns, c)
 }
 
-// tight writes words that were joined with spaces as a person would.
+// compactSpaces removes the spaces that joining tokens left around parentheses and commas.
 var compactSpaces = strings.NewReplacer(" ( ", "(", " )", ")", " , ", ", ")
 
+// createIndex adds an index, from behind CREATE INDEX.
 func (s *shape) createIndex(w *tokenReader, unique bool) {
 	w.accept("IF", "NOT", "EXISTS")
 	name := w.name()
@@ -138,7 +146,7 @@ func (s *shape) createIndex(w *tokenReader, unique bool) {
 	s.indexes[name] = i
 }
 
-// columnsOf are the columns of an index.
+// columnsOf returns the columns of an index.
 func columnsOf(body []string) (columns []string) {
 	for _, c := range splitAtCommas(body) {
 		column := unquoted(c[0])
@@ -150,7 +158,7 @@ func columnsOf(body []string) (columns []string) {
 	return columns
 }
 
-// alter adds columns and indexes.
+// alter applies the ADD COLUMN and ADD INDEX parts of an ALTER TABLE.
 func (s *shape) alter(table string, body []string) {
 	t := s.tables[table]
 	for _, part := range splitAtCommas(body) {
@@ -166,17 +174,19 @@ func (s *shape) alter(table string, body []string) {
 	}
 }
 
-// token is a quoted name, a text, a word, a sign of two, or any other sign.
+// token matches a quoted name, a text, a word, a sign of two characters, or any other sign.
 var token = regexp.MustCompile("\"[^\"]*\"|`[^`]*`|\\[[^\\]]*\\]|'(?:[^']|'')*'|[A-Za-z0-9_.]+|[<>!]=|<>|::|[^\\s]")
 
+// tokens splits a statement.
 func tokens(sql string) []string { return token.FindAllString(sql, -1) }
 
+// unquoted removes the quotes of a name, in any dialect.
 func unquoted(word string) string { return strings.Trim(word, "\"`[]") }
 
-// reader are the tokens of a statement that are not read yet.
+// A tokenReader holds the tokens of a statement that are not read yet.
 type tokenReader struct{ rest []string }
 
-// skip goes over reader if they are next.
+// accept reads the expected tokens if they come next, in any case. It reports whether they did.
 func (w *tokenReader) accept(expected ...string) bool {
 	if len(w.rest) < len(expected) {
 		return false
@@ -190,6 +200,7 @@ func (w *tokenReader) accept(expected ...string) bool {
 	return true
 }
 
+// next reads a token; "" at the end.
 func (w *tokenReader) next() string {
 	if len(w.rest) == 0 {
 		return ""
@@ -199,13 +210,13 @@ func (w *tokenReader) next() string {
 	return word
 }
 
-// name is the next word as the name of something, without the schema before it.
+// name reads a name, without quotes and without the schema before it.
 func (w *tokenReader) name() string {
 	name := unquoted(w.next())
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// group is what is between the next pair of parentheses.
+// parenthesized reads the next pair of parentheses and returns the tokens inside.
 func (w *tokenReader) parenthesized() []string {
 	depth, from := 0, 0
 	for i, word := range w.rest {
@@ -225,7 +236,7 @@ func (w *tokenReader) parenthesized() []string {
 	return nil
 }
 
-// list splits reader at the commas that are in no parentheses.
+// splitAtCommas splits tokens at the commas that are in no parentheses.
 func splitAtCommas(body []string) (parts [][]string) {
 	depth, from := 0, 0
 	for i, word := range append(body[:len(body):len(body)], ",") {
@@ -246,14 +257,14 @@ func splitAtCommas(body []string) (parts [][]string) {
 	return parts
 }
 
-// squeeze writes a statement in one line.
+// oneLine returns a statement in one line.
 func oneLine(sql string) string { return strings.Join(strings.Fields(sql), " ") }
 
-// noise is what databases add to expressions when they store them: parentheses, quotes,
-// types and character sets.
+// databaseNoise matches text that databases add to an expression when they store it:
+// parentheses, quotes, casts and character sets.
 var databaseNoise = regexp.MustCompile("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
 
-// plainly is an expression in a form that does not depend on how a database writes it.
+// normalized returns an expression in a form that is the same for all databases.
 func normalized(expression string) string {
 	return databaseNoise.ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
 }

@@ -48,12 +48,10 @@ func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after co
 	return page, nil
 }
 
-// fit measures firstMeasured steps first, and thenMeasured times as many each next time. To
-// measure a text that an earlier version wrote, the database reads the text.
+// countFitting measures firstSizes steps in its first round, and sizesGrowth times as many in
+// each further one. To measure a text that an earlier version stored in the step, the database
+// reads the text, so measuring all steps first could cost as much as reading them.
 const (
-	// countFitting measures firstSizes steps in its first round, and sizesGrowth times as many
-	// in each further one. To measure a text that an earlier version stored in the step, the
-	// database reads the text, so measuring all steps first could cost as much as reading them.
 	firstSizes  = 16
 	sizesGrowth = 4
 )

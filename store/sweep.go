@@ -6,16 +6,11 @@ import (
 	"time"
 )
 
-// A sweep looks for rows that nothing leads to any more: parts of jobs and runs that are
-// gone, as a Purge leaves them that breaks off. Each Purge looks at a slice of one table,
-// from where the last slice ended, so that it costs the same however large the table is.
-// What is found is deleted under the guard that it is still so.
-
 // A sweep looks for rows whose owner is gone: parts of jobs and runs that an interrupted Purge
 // left behind. Each Purge reads one slice of one table, from where the last slice of this
 // process ended. So a sweep costs the same however large the table is, and in time every row is
 // seen. Rows are deleted under the condition that their owner is still gone.
-//
+
 // sweptTables are the tables in their order.
 var sweptTables = [...]string{"attempts", "steps", "step_texts", "history", "callbacks"}
 
@@ -107,10 +102,8 @@ func (s *Store) forgetGates(ctx context.Context, before time.Time) error {
 	return err
 }
 
-// The columns of a slice: the owner of a row, and how many owners of that id there are.
+// The columns of a slice: the owner of a row, and how many owners with that id exist, 0 or 1.
 const (
-	// The columns of a slice: the owner of a row, and how many owners with that id exist, 0 or
-	// 1.
 	sliceOwner = iota
 	sliceOwners
 )

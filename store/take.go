@@ -53,9 +53,9 @@ type takeBatch struct {
 	bases  int          // the position of the statement that reads base_us of the gates; 0 for none
 }
 
-// stmtPlaces are the positions of a quota's statements in the batch: the claim, the one that
-// reads the claimed jobs, and for a workflow the one that reads the steps above. All are 0 for
-// a quota that sends none.
+// stmtPlaces are the positions of a quota's statements in the batch. read is the statement that
+// reads the claimed jobs, and above, for a workflow, reads the steps above. All are 0 for a
+// quota that sends none.
 type stmtPlaces struct{ claim, read, above int }
 
 // buildStmts makes the statements of each quota, in the order of lanes.
@@ -133,9 +133,9 @@ func maxJobs(q core.Quota) int64 {
 	return min(int64(q.N), max(1, int64((core.GateHorizon-q.Pass.Ahead)/startInterval(q.Pass))))
 }
 
-// admit is the statement that writes the lease into the gate if the gate allows what the Pass
-// assumes: the same closing time of the breaker, and a next start that is near enough. For a
-// probe: an open breaker whose time has come, and a due job.
+// admit is the statement that writes the lease into the gate, if the gate agrees with the Pass:
+// the breaker closed at the same time, and the next start is near enough. For a probe: the
+// breaker is open, its time has come, and a job is due.
 func (t *takeBatch) admit(q core.Quota) Stmt {
 	lane, closed, now := string(q.Lane), zeroIfNever(q.Pass.Closed), t.now.UnixMilli()
 	if q.Pass.Probe > 0 {

@@ -11,39 +11,41 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Large States and Outputs of steps are kept apart from the steps, in step_texts, each once
-// in a run: a state that goes unchanged from step to step is one row, to which the steps
-// refer. The name of a text is made of its content. So the same text has the same name in
-// every process, and writing it again changes nothing.
+// Large States and Outputs of steps are rows of step_texts, each once in a run. A state that
+// passes unchanged from step to step is one row, to which the steps refer by name. The name is
+// made of the content: the same text has the same name in every process, and writing it again
+// changes nothing.
 
-// apartFrom is the least size in bytes of a text that is kept apart. A shorter text is copied
-// from step to step: the copy costs less than a row of its own and a read of the row.
+// sharedTextMin is the least size in bytes of such a text. A shorter text is stored in each
+// step: the copy costs less than a row and a read of its own.
 const sharedTextMin = 1 << 10
 
-// nameOf is the name of a text: a hash, and its size in bytes.
+// nameOf returns the name of a text: its SHA-256 in base64, and its size in bytes.
 func nameOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:]) + "." + strconv.Itoa(len(text))
 }
 
-// sizeOf is how many bytes the text with a name has; 0 for no name.
+// sizeOf returns the size in a name, 0 for no name.
 func sizeOf(name string) int {
 	_, size, _ := strings.Cut(name, ".")
 	n, _ := strconv.Atoi(size)
 	return n
 }
 
-// A shelf is the rows that a transition writes for its steps: the rows of the steps, and the
-// rows of texts that the steps refer to and that may not be stored yet.
+// stepTextRows are the rows that a transition writes for its steps, and the rows of the texts
+// that may not be stored yet.
 type stepTextRows struct {
-	shares         bool
-	holder         []any
-	known          map[string]bool  // names
-	names          map[*byte]string // by the first byte of a text: many steps share one text
+	shares         bool             // core.Transition.Apart: texts go to step_texts
+	holder         []any            // the values of ifHoldsRun
+	known          map[string]bool  // names of texts that are stored, or are in texts
+	names          map[*byte]string // names by the first byte of a text in memory: many steps share one text, which is hashed once
 	added, changed [][]any
 	texts          [][]any
 }
 
+// newStepTextRows makes the rows of a transition. t.Kept names the texts that are known to be
+// stored.
 func newStepTextRows(t core.Transition) *stepTextRows {
 	s := &stepTextRows{shares: t.Apart, holder: holdArgs(t)}
 	if t.Apart {
@@ -61,6 +63,7 @@ func newStepTextRows(t core.Transition) *stepTextRows {
 	return s
 }
 
+// add adds the row of a new step.
 func (s *stepTextRows) add(n core.Step, run core.ID) {
 	state, stateIn := s.stored(n.State)
 	output, outputIn := s.output(n.Output, bytes.Equal(n.Output, n.State))
@@ -69,6 +72,7 @@ func (s *stepTextRows) add(n core.Step, run core.ID) {
 		millis(n.StartedAt), millis(n.FinishedAt), stateIn, outputIn}, s.holder...))
 }
 
+// change adds the row of a step that changes.
 func (s *stepTextRows) change(c core.StepChange) {
 	last := "no"
 	if c.Last {
@@ -79,8 +83,8 @@ func (s *stepTextRows) change(c core.StepChange) {
 		millis(c.FinishedAt), outputIn, string(c.ID)}, s.holder...))
 }
 
-// output returns the stored form of a step's output. For an output that is the step's state
-// it is "", which is no JSON.
+// output returns the two columns of a step's output. An output that equals the step's state is
+// stored as "", which is no JSON, so that the text is not stored twice.
 func (s *stepTextRows) output(text []byte, passes bool) (with, in any) {
 	if text != nil && passes {
 		return "", nil
@@ -88,7 +92,7 @@ func (s *stepTextRows) output(text []byte, passes bool) (with, in any) {
 	return s.stored(text)
 }
 
-// put returns the stored form of a step's text: the whole text, or its name.
+// stored returns the two columns of a text: the text itself, or its name in step_texts.
 func (s *stepTextRows) stored(text []byte) (with, in any) {
 	if !s.shares || len(text) < sharedTextMin {
 		return textOrNull(text), nil
@@ -105,13 +109,14 @@ func (s *stepTextRows) stored(text []byte) (with, in any) {
 	return nil, name
 }
 
-// lacksText tells whether a row of stepColumns refers to a text that was not read.
+// lacksText reports whether a row of stepColumns names a text that was not found: its run is
+// being purged.
 func lacksText(row []any) bool {
 	return row[stateAt] == nil && row[stateInAt] != nil || row[outputAt] == nil && row[outputInAt] != nil
 }
 
-// fill reads the texts that steps of a run refer to, each once. Steps that refer to the same
-// text share it.
+// readTexts reads the texts that steps of a run refer to, each once, and sets them. Steps with
+// the same text share its bytes.
 func (s *Store) readTexts(ctx context.Context, run core.ID, steps []core.Step) error {
 	names := map[string]bool{}
 	for i := range steps {
@@ -134,7 +139,7 @@ func (s *Store) readTexts(ctx context.Context, run core.ID, steps []core.Step) e
 		r := rowReader{row}
 		name, text := r.text(), r.text()
 		texts[name] = []byte(text)
-		results[0].Rows[i] = nil // there may be many rows, and large ones
+		results[0].Rows[i] = nil // frees the row: there may be many, and large ones
 	}
 	if len(texts) < len(names) {
 		return errTextsGone
@@ -145,6 +150,7 @@ func (s *Store) readTexts(ctx context.Context, run core.ID, steps []core.Step) e
 	return nil
 }
 
+// setTexts sets the texts of a step.
 func setTexts(st *core.Step, texts map[string][]byte) {
 	if st.StateName != "" {
 		st.State = texts[st.StateName]
@@ -154,6 +160,6 @@ func setTexts(st *core.Step, texts map[string][]byte) {
 	}
 }
 
-// errTextsGone is the error for a step that refers to a text which is no longer there: the
-// run was purged between the two reads.
+// errTextsGone is the error for a step whose text is no longer there: the run was purged
+// between two reads.
 var errTextsGone = core.Refuse(core.NotFound, "the run is gone")

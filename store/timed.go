@@ -8,19 +8,20 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// How the database's time is asked for: by one more statement of a batch that is sent
-// anyway, about once a minute, or every two seconds while all answers take long. So a function has no round trip for it, and no process needs
-// something that asks in the background.
+// This file measures the clock of the database. The query for it is one more statement of a
+// batch that is sent anyway: about once a minute, and every two seconds while answers are slow.
+// So no process needs a background task for it, and a function needs no extra round trip.
 //
-// Batches that only read are asked first, since their round trip is short. A process that
-// only writes asks with a batch that writes. The answer of that is as exact as the commit is
-// short, which is known: see [core.DatabaseClock].
+// Batches that only read carry the query first, since their round trips are short. For a
+// process that only writes, a batch that writes carries it. That measurement is as exact as the
+// commit is short; see [core.DatabaseClock].
 
-// timeByWrites is for how long a measurement is due before a batch that writes carries it.
+// measureOnWriteAfter is for how long a measurement must be due before a batch that writes
+// carries it.
 const measureOnWriteAfter = 10 * time.Second
 
-// NewTimed makes a store that measures the clock of its database, and goes by it. A SQLite
-// file has no clock of its own: there the clock stays that of the machine.
+// NewTimed makes a store that measures the clock of its database and uses it. A SQLite file has
+// no clock: there the store uses the machine's.
 func NewTimed(conn Conn, d Dialect, clock *core.DatabaseClock) *Store {
 	s := New(conn, d, clock.Now)
 	if d.Name != SQLite.Name {
@@ -29,8 +30,8 @@ func NewTimed(conn Conn, d Dialect, clock *core.DatabaseClock) *Store {
 	return s
 }
 
-// MeasureTime measures the database's clock now. The first measurement, which includes making a
-// connection, is a rough one.
+// MeasureTime measures the clock now. The first measurement on a new connection contains the
+// time of connecting, so it is inexact.
 func (s *Store) MeasureTime(ctx context.Context) error {
 	if s.databaseClock == nil {
 		return nil
@@ -39,7 +40,7 @@ func (s *Store) MeasureTime(ctx context.Context) error {
 	return s.Ping(ctx)
 }
 
-// send runs a batch. All batches go this way, but for those that change the schema.
+// send runs a batch. Only schema steps bypass it.
 func (s *Store) send(ctx context.Context, stmts ...Stmt) ([]Result, error) {
 	if s.databaseClock == nil {
 		return s.conn.Batch(ctx, stmts...)
@@ -49,19 +50,20 @@ func (s *Store) send(ctx context.Context, stmts ...Stmt) ([]Result, error) {
 	}
 	results, err := s.conn.Batch(ctx, stmts...)
 	if core.IsKind(err, core.Unavailable) {
-		s.databaseClock.Doubt() // it may come back on a machine with another clock
+		s.databaseClock.Doubt() // after a failover, another machine with another clock may answer
 	}
 	return results, err
 }
 
-// asksTime tells whether a batch is to carry the question for the time.
+// shouldMeasure reports whether a batch carries the query for the time.
 func (s *Store) shouldMeasure(stmts []Stmt) bool {
 	since, due := s.databaseClock.Due()
 	return due && (since >= measureOnWriteAfter || !slices.ContainsFunc(stmts, func(st Stmt) bool { return !st.Reads }))
 }
 
-// sendTimed runs a batch that asks for the time at its end. If the batch fails and had no
-// effect, it is sent as it is: the question must not be what fails it.
+// sendMeasuring runs a batch with the query for the time at its end, and returns the results
+// without it. If the batch had no effect, it is sent once more without the query: the query
+// must not make an accept fail.
 func (s *Store) sendMeasuring(ctx context.Context, stmts []Stmt) ([]Result, error) {
 	asking := append(slices.Clip(stmts), question("clock", questionsOf[s.dialect.Name].clock))
 	answered := s.databaseClock.Measure()
@@ -74,7 +76,7 @@ func (s *Store) sendMeasuring(ctx context.Context, stmts []Stmt) ([]Result, erro
 		return s.conn.Batch(ctx, stmts...)
 	}
 	if len(results) <= len(stmts) {
-		return results, nil // of a server that is none
+		return results, nil // a proxy that answers in place of the database
 	}
 	if ms, ok := value(results[len(stmts)]).(int64); ok {
 		answered(time.UnixMilli(ms))

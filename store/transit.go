@@ -43,19 +43,17 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 	return made, nil
 }
 
-// The columns of heldBy: the mark of a transition, the newest entry of its run, and the mark of
-// the entry behind the one that the transition knew.
+// The columns of held_by: the mark of a transition, the number of the newest entry of its run,
+// and the mark of the entry that has the number of the transition's first entry.
 const (
-	// The columns of held_by: the mark of a transition, the number of the newest entry of its
-	// run, and the mark of the entry that follows the one which the transition knew.
 	heldByMark = iota
 	heldBySeq
 	heldByHolder
 )
 
 // outcomesOf returns which transitions were made, from rows of held_by. known is false if one
-// cannot be decided yet: no entry follows the one that the transition knew, and the run is
-// still there. Either this transition or another one must have inserted it, so the read was too
+// transition cannot be decided yet: the run is there, and no entry has the transition's number.
+// Either this transition or another one must have inserted that entry, so the read was too
 // early.
 func outcomesOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
 	at := make(map[string][]any, len(rows))
@@ -261,10 +259,11 @@ const (
 	// historyColumns are all columns of an entry.
 	historyColumns = `run_id, seq, mark, at, epoch, type, path, data`
 
-	// A transition holds its run from the statement that inserts its first entry to the one
-	// that moves the run on. In between, the entry behind the run's newest one has the
-	// transition's mark. The statements in between have this condition. So they do nothing for
-	// a transition that lost, and nothing when the batch is sent again: then the run has moved.
+	// A transition holds its run between two of its statements: the INSERT of its first entry
+	// and the UPDATE that moves the run on. In between, the entry behind the run's newest one
+	// has the transition's mark. The statements in between have this condition. So they do
+	// nothing for a transition that lost, and nothing when the batch is sent again: then the
+	// run has moved.
 	//
 	// The condition is written so that every plan finds the entry by its number, and then the
 	// run.
@@ -334,8 +333,7 @@ func newTransitSQL(d Dialect) transitSQL {
 			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
 			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`)),
-		// The mark of the entry that follows the one which the transition knew, and the run's
-		// newest number.
+		// The mark of the entry with the transition's number, and the run's newest number.
 		heldBy: reading("held_by", d.selectRows(`r.mark AS mark, runs.seq AS stands,
 			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
 			"runs{use PRIMARY}", `runs.id = r.run`)),

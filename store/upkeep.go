@@ -8,19 +8,23 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// retryChunk is how many jobs one statement brings back, so that millions of
-// them do not keep the writers of events waiting.
+// retryChunk is how many jobs one statement makes available again. Each is a commit, so accepts
+// do not wait for millions of them.
 const retryChunk = 1000
 
-// Retry brings dead jobs back. See core.Operations. It goes on until as many are back
-// as were dead when it began; what dies meanwhile is another matter.
+// Retry makes dead jobs available again. See core.Operations. Without an id it counts the dead
+// jobs first and stops after as many, so that jobs which die again meanwhile do not keep it
+// going.
+//
+// With an id it also makes a waiting job due now. A workflow's jobs cannot be retried one by
+// one: a redrive makes new ones.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
 		early := s.sql.retryEarly.with(millis(now), millis(now), string(id)).once()
 		return s.revive(ctx, now, early, s.sql.retryOne.with(millis(now), string(id)).once())
 	}
 	count, retry, args := s.sql.countDead, s.sql.retryAll, []any{}
-	if lane.Workflow() != "" { // none of these, but strays begin anew all the same
+	if lane.Workflow() != "" { // changes no job, but lanes are no longer marked as strays
 		return s.revive(ctx, now, s.sql.retryLane.with(string(lane), int64(0), millis(now)).once())
 	}
 	if lane != "" {
@@ -42,9 +46,9 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 	return total, ctx.Err()
 }
 
-// revive brings jobs back, and forgets since when lanes are strays: what comes back
-// would else be ended at once if its lane has been one for long. It returns how many jobs
-// the statements changed.
+// revive sends the statements of a Retry and returns how many jobs they changed. It also clears
+// the marks of strays: the jobs of a lane that has been a stray for long are ended, and the new
+// ones must get as much time as those of a new stray.
 func (s *Store) revive(ctx context.Context, now time.Time, stmts ...Stmt) (int, error) {
 	results, err := s.write(ctx, append(stmts, s.sql.forgetStrays.with())...)
 	if err != nil {
@@ -65,17 +69,18 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 const (
-	// noWorkflow keeps jobs of workflows out: they are not brought back by themselves. The range
-	// is that of all lanes which begin so.
+	// noWorkflow leaves out the jobs of workflows. The range contains all lanes that begin with
+	// "workflow/": "0" is the character after "/".
 	noWorkflow = `(lane < 'workflow/' OR lane >= 'workflow0')`
 
-	// A job that is brought back has its whole budget again, max_attempts - earlier, and counts
-	// its attempts on. max_attempts comes before earlier, since MySQL evaluates SET from left to
-	// right with the new values. It stays if it is core.Unlimited.
+	// A revived job gets all its attempts again, max_attempts - earlier, and goes on counting.
+	// max_attempts comes before earlier: MySQL evaluates SET from left to right and reads the
+	// new values. core.Unlimited stays unlimited.
 	revived = `status = 'available', due_at = ?, finished_at = NULL,
 	max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts END, earlier = attempt`
 )
 
+// upkeepSQL are the statements of a Retry and a Ping.
 type upkeepSQL struct {
 	retryOne, retryEarly, retryLane, retryAll statement
 	countDead, countDeadLane                  statement
@@ -93,7 +98,8 @@ func newUpkeepSQL(d Dialect) upkeepSQL {
 		countDead:     reading("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
 		countDeadLane: reading("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),
 
-		// All lanes' gates are few. Named so, they are found by the primary key.
+		// There are as many gates as lanes. The condition on the lane lets the statement go by
+		// the primary key.
 		forgetStrays: writing("forget_strays", t(`UPDATE gates{use PRIMARY} SET stray_since = NULL WHERE lane > '' AND stray_since IS NOT NULL`)),
 
 		answerPing: reading("ping", t(`SELECT 1`)),

@@ -9,8 +9,8 @@ import (
 )
 
 // Due returns when lanes are due, and their gates. See core.Worklist. It reads one index entry
-// and one gate for each lane, in one statement. What it finds becomes the floor of the lane,
-// see duefloor.go.
+// and one gate for each lane, in one statement. The due time that it finds becomes the floor of
+// the lane, see duefloor.go.
 func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	if len(lanes) == 0 {
 		return nil, nil
