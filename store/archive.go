@@ -21,7 +21,7 @@ func (s *Store) Nth(ctx context.Context, f core.EventFilter, n int) (id core.ID,
 		id, err = s.nthOfType(ctx, filters, max(n, 1))
 	}
 	if err != nil {
-		return "", fmt.Errorf("look for an event: %w", err)
+		return "", fmt.Errorf("find an event by its place: %w", err)
 	}
 	return id, nil
 }
@@ -103,7 +103,7 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	}
 	results, err := s.readBatch(ctx, s.sql.jobsOf.on(idRows(events)...))
 	if err != nil {
-		return nil, fmt.Errorf("jobs of events: %w", err)
+		return nil, fmt.Errorf("read the jobs of events: %w", err)
 	}
 	of := map[core.ID][]core.Job{}
 	for _, row := range results[0].Rows {
@@ -125,7 +125,7 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	}
 	results, err := s.readBatch(ctx, s.sql.attemptsOf.on(idRows(jobs)...))
 	if err != nil {
-		return nil, fmt.Errorf("attempts of jobs: %w", err)
+		return nil, fmt.Errorf("read the attempts of jobs: %w", err)
 	}
 	of := map[core.ID][]core.Attempt{}
 	for _, row := range results[0].Rows {

@@ -21,7 +21,7 @@ func (s *Store) Marks(ctx context.Context, sources []string) (map[string]core.Ma
 	}
 	results, err := s.readBatch(ctx, s.sql.marks.on(rows...))
 	if err != nil {
-		return nil, fmt.Errorf("marks: %w", err)
+		return nil, fmt.Errorf("read marks: %w", err)
 	}
 	marks := make(map[string]core.Mark, len(sources))
 	for _, row := range results[0].Rows {
@@ -51,7 +51,7 @@ func (s *Store) Mark(ctx context.Context, marks ...core.Mark) error {
 	defer s.markMutex.Unlock()
 	_, err := s.write(ctx, s.sql.insertMark.on(inserts...), s.sql.moveMark.on(moves...))
 	if err != nil {
-		return fmt.Errorf("mark: %w", err)
+		return fmt.Errorf("move marks: %w", err)
 	}
 	return nil
 }

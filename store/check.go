@@ -122,7 +122,7 @@ func (k *Checkup) readClockAndSchema(ctx context.Context, c Conn, v checkQuestio
 	half := clock().Sub(asked) / 2 // the database read its clock in the middle of the round trip, give or take half of it
 	now, ok := value(res[0]).(int64)
 	if !ok {
-		return fmt.Errorf("check_clock: the database tells the time as %v", value(res[0]))
+		return fmt.Errorf("check_clock: the database returned %v as its time", value(res[0]))
 	}
 	k.ClockAhead, k.ClockError = time.UnixMilli(now).Sub(asked.Add(half)), half+time.Millisecond
 	var steps [][]any

@@ -132,7 +132,7 @@ func (c *comparison) compare() {
 			if have.unique {
 				kind = "unique index"
 			}
-			c.add(false, c.dropIndex(name, have.table), "%s %s on %s is none of the gateway's, and each write to the table pays for it", kind, name, have.table)
+			c.add(false, c.dropIndex(name, have.table), "%s %s on %s is not part of the gateway's schema, and slows down each write to the table", kind, name, have.table)
 		}
 	}
 }
@@ -148,16 +148,16 @@ func (c *comparison) columns(table string, want, have *tableShape) {
 		case h.kind != w.kind:
 			c.add(true, c.setColumn(table, w), "column %s.%s is of type %s, not %s", table, w.name, h.kind, w.kind)
 		case h.notNull && !w.notNull:
-			c.add(true, c.setColumn(table, w), "column %s.%s takes no null, and has to", table, w.name)
+			c.add(true, c.setColumn(table, w), "column %s.%s does not accept null, and must", table, w.name)
 		case !h.notNull && w.notNull && !slices.Contains(want.key, w.name):
-			c.add(false, c.setColumn(table, w), "column %s.%s takes null, and need not", table, w.name)
+			c.add(false, c.setColumn(table, w), "column %s.%s accepts null, and need not", table, w.name)
 		case h.computed != w.computed:
 			c.add(false, "", "column %s.%s is computed as %s, not as %s", table, w.name, cmp.Or(h.computed, "nothing"), cmp.Or(w.computed, "nothing"))
 		}
 	}
 	for _, h := range have.columns {
 		if want.column(h.name) == nil {
-			c.add(h.notNull && !h.filled && h.computed == "", "ALTER TABLE "+table+" DROP COLUMN "+h.name, "column %s.%s is none of the gateway's", table, h.name)
+			c.add(h.notNull && !h.filled && h.computed == "", "ALTER TABLE "+table+" DROP COLUMN "+h.name, "column %s.%s is not part of the gateway's schema", table, h.name)
 		}
 	}
 	if !slices.Equal(have.key, want.key) {
@@ -187,7 +187,7 @@ func (c *comparison) index(name string, want, have *indexShape) {
 	case !slices.Equal(have.columns, want.columns):
 		c.add(want.unique, remake, "%s %s on %s is on (%s), not on (%s)", kind, name, want.table, strings.Join(have.columns, ", "), strings.Join(want.columns, ", "))
 	case have.where != want.where:
-		c.add(want.unique, remake, "%s %s on %s is of the rows with %s, not of those with %s", kind, name, want.table,
+		c.add(want.unique, remake, "%s %s on %s covers the rows with %s, not with %s", kind, name, want.table,
 			cmp.Or(have.where, "no condition"), cmp.Or(want.where, "no condition"))
 	}
 }

@@ -396,7 +396,7 @@ func (d Dialect) sql(text string) string {
 		case "use":
 			return fillIn(d.useIndex, "`"+strings.ReplaceAll(rest, ", ", "`, `")+"`")
 		}
-		panic("store: unknown fragment " + f)
+		panic("store: a statement has the unknown fragment " + f)
 	})
 }
 

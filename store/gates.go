@@ -278,7 +278,7 @@ func (s *Store) Strays(ctx context.Context, now time.Time, known []core.Lane) (m
 	stmts[0].NoMerge = true
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
-		return nil, fmt.Errorf("mark strays: %w", err)
+		return nil, fmt.Errorf("mark stray lanes: %w", err)
 	}
 	// Rows of lanes that another caller asked for are skipped.
 	since, own := map[core.Lane]time.Time{}, map[string]bool{}
@@ -335,7 +335,7 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 		look := append([]Stmt{s.sql.waiting.on(gaps...)}, marks...)
 		results, err := s.readBatch(ctx, look...)
 		if err != nil {
-			return nil, nil, fmt.Errorf("look for strays: %w", err)
+			return nil, nil, fmt.Errorf("find stray lanes: %w", err)
 		}
 		// The first round reads the gates of the known lanes as well.
 		if len(marks) > 0 {

@@ -228,7 +228,7 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 func (s *Store) Depth(ctx context.Context) (int, error) {
 	n, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
-		return 0, fmt.Errorf("depth: %w", err)
+		return 0, fmt.Errorf("count unfinished jobs: %w", err)
 	}
 	return n, nil
 }
@@ -253,11 +253,11 @@ const maxDeadCounted = 10 * core.MaxDepth
 func (s *Store) Completed(ctx context.Context) (int, error) {
 	dead, err := s.count(ctx, s.sql.buried, int64(maxDeadCounted))
 	if err != nil {
-		return 0, fmt.Errorf("completed: %w", err)
+		return 0, fmt.Errorf("count completed jobs: %w", err)
 	}
 	over, err := s.count(ctx, s.sql.over, int64(dead+core.MaxDepth))
 	if err != nil {
-		return 0, fmt.Errorf("completed: %w", err)
+		return 0, fmt.Errorf("count completed jobs: %w", err)
 	}
 	return max(0, over-dead), nil
 }

@@ -54,7 +54,7 @@ func ProveAtomic(ctx context.Context, c Conn) error {
 }
 
 // errNotAtomic is the result of a failed proof.
-var errNotAtomic = core.Refuse(core.Invalid, "the database keeps half of a batch whose other half failed; the gateway would lose and repeat events on it, so use another one")
+var errNotAtomic = core.Refuse(core.Invalid, "the database keeps half of a batch whose other half failed; the gateway would lose and repeat events on it, so use another database")
 
 // A probeTable is a table that exists for a moment, under a random name.
 type probeTable struct {
@@ -87,7 +87,7 @@ func (p probeTable) mustFail(ctx context.Context, stmts ...Stmt) error {
 	_, err := p.conn.Batch(ctx, stmts...)
 	switch {
 	case err == nil:
-		return core.Refuse(core.Invalid, "the database stored the same key twice; use another one")
+		return core.Refuse(core.Invalid, "the database stored a primary key twice; use another database")
 	case !Definite(err):
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *Store) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]co
 	}
 	results, err := s.readBatch(ctx, s.sql.held.on(rows...))
 	if err != nil {
-		return nil, fmt.Errorf("held: %w", err)
+		return nil, fmt.Errorf("read held jobs of lane %q: %w", lane, err)
 	}
 	jobs := addTaken(nil, results[0].Rows)
 	slices.SortFunc(jobs, func(a, b core.TakenJob) int { return cmp.Compare(a.ID, b.ID) })
@@ -99,7 +99,7 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	}
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
-		return nil, fmt.Errorf("look for lapsed jobs: %w", err)
+		return nil, fmt.Errorf("find jobs whose last lease expired: %w", err)
 	}
 	for _, r := range results {
 		jobs = addTaken(jobs, r.Rows)
@@ -124,16 +124,16 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	}
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
-		return nil, fmt.Errorf("tallies: %w", err)
+		return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 	}
 	for i, l := range lanes {
 		waiting, err := onlyRow(s.sql.tally, results[2*i].Rows)
 		if err != nil {
-			return nil, fmt.Errorf("tallies: %w", err)
+			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 		}
 		dead, err := countIn(s.sql.tallyDead, results[2*i+1].Rows)
 		if err != nil {
-			return nil, fmt.Errorf("tallies: %w", err)
+			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 		}
 		tallies[l] = tallyOf(now, waiting, dead)
 	}
@@ -158,7 +158,7 @@ func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit i
 	n := int64(min(max(limit, 1), core.MaxPage))
 	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead))
 	if err != nil {
-		return nil, fmt.Errorf("peek: %w", err)
+		return nil, fmt.Errorf("peek at lane %q: %w", lane, err)
 	}
 	jobs := addTaken(nil, results[0].Whole())
 	for i := range jobs {
@@ -172,7 +172,7 @@ func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, 
 	limit = pageLimit(limit)
 	results, err := s.readBatch(ctx, s.sql.deadLetters.with(string(lane), pageTop(after), int64(limit+1)).upTo(core.MaxRead))
 	if err != nil {
-		return core.Page[core.TakenJob]{}, fmt.Errorf("list dead letters: %w", err)
+		return core.Page[core.TakenJob]{}, fmt.Errorf("list dead jobs of lane %q: %w", lane, err)
 	}
 	rows := results[0].Whole()
 	rows = rows[:min(limit, len(rows))]
@@ -201,7 +201,7 @@ func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, l
 		s.sql.drainWaiting.with(string(lane), string(below), int64(limit)),
 		s.sql.drainDead.with(string(lane), string(below), int64(limit)))
 	if err != nil {
-		return 0, 0, fmt.Errorf("drain: %w", err)
+		return 0, 0, fmt.Errorf("drain lane %q: %w", lane, err)
 	}
 	picks := slices.Concat(found[0].Rows, found[1].Rows)
 	picks = picks[:min(limit, len(picks))]
@@ -213,7 +213,7 @@ func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, l
 		s.sql.drainJobs.on(picks...).noMerge(),
 		s.sql.drainedAttempts.on(picks...).noMerge())
 	if err != nil {
-		return 0, 0, fmt.Errorf("drain: %w", err)
+		return 0, 0, fmt.Errorf("drain lane %q: %w", lane, err)
 	}
 	return len(picks), int(results[0].Changed), nil
 }

@@ -86,7 +86,7 @@ func (s *Store) Situations(ctx context.Context, steps []core.ID) (map[core.ID]co
 	}
 	results, err := s.readBatch(ctx, s.sql.situations.on(idRows(steps)...))
 	if err != nil {
-		return nil, fmt.Errorf("situations: %w", err)
+		return nil, fmt.Errorf("read situations of steps: %w", err)
 	}
 	return situationsOf(results[0].Rows), nil
 }
@@ -173,7 +173,7 @@ func (s *Store) surveyStmts(run string, epoch int64, w core.Wanted) (stmts []Stm
 func (s *Store) Awaited(ctx context.Context, now time.Time, hash, receipt string) (found core.Awaiting, err error) {
 	rows, err := s.read(ctx, s.sql.awaited, hash, receipt, now.UnixMilli())
 	if err != nil {
-		return found, fmt.Errorf("look for a callback: %w", err)
+		return found, fmt.Errorf("find the step of a callback: %w", err)
 	}
 	for _, row := range rows {
 		r := rowReader{row}

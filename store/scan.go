@@ -65,7 +65,7 @@ func encodeHeaders(h map[string]string) string {
 	}
 	b, err := json.Marshal(h)
 	if err != nil {
-		panic("store: headers: " + err.Error()) // a map of strings always has a JSON form
+		panic("store: encode headers: " + err.Error()) // a map of strings always has a JSON form
 	}
 	return string(b)
 }

@@ -111,7 +111,7 @@ func (s *Store) surveyAll(ctx context.Context, run core.ID, epoch int) (all []co
 		}
 		all = append(all, page.Items...)
 		if texts.bytes > maxSurveyBytes {
-			return nil, core.Refuse(core.Invalid, "the steps of workflow run %s hold more than %d MiB of different states; redrive it from the start", run, maxSurveyBytes>>20)
+			return nil, core.Refuse(core.Invalid, "the steps of workflow run %s hold more than %d MiB of states and outputs; redrive it from the start", run, maxSurveyBytes>>20)
 		}
 		if !page.More {
 			return all, nil

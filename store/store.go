@@ -65,7 +65,7 @@ func (s *Store) readBatch(ctx context.Context, stmts ...Stmt) ([]Result, error) 
 // answer in its place. So the refusal is of kind Unavailable.
 func onlyRow(st statement, rows [][]any) ([]any, error) {
 	if len(rows) != 1 {
-		return nil, core.Refuse(core.Unavailable, "the database answers %s with %d rows, and there is always one", st.name, len(rows))
+		return nil, core.Refuse(core.Unavailable, "the database answered %s with %d rows instead of 1", st.name, len(rows))
 	}
 	return rows[0], nil
 }
@@ -85,7 +85,7 @@ const maxRereads = 10
 func (s *Store) rereadUntil(ctx context.Context, results []Result, reads []Stmt, complete func([]Result) bool) ([]Result, error) {
 	results, err := s.reread(ctx, results, reads, complete)
 	if err == nil && !complete(results) {
-		return nil, core.Refuse(core.Unavailable, "the database does not show what was written beside this; send it again")
+		return nil, core.Refuse(core.Unavailable, "the database does not show rows that were just written; send the request again")
 	}
 	return results, err
 }

@@ -162,4 +162,4 @@ func setTexts(st *core.Step, texts map[string][]byte) {
 
 // errTextsGone is the error for a step whose text is no longer there: the run was purged
 // between two reads.
-var errTextsGone = core.Refuse(core.NotFound, "the run is gone")
+var errTextsGone = core.Refuse(core.NotFound, "the run was deleted while it was read")

@@ -16,7 +16,7 @@ func (s *Store) Turn(ctx context.Context, now time.Time, name string, hold time.
 	stmts := s.turnStmts(now, name, ownName, hold)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
-		return false, fmt.Errorf("turn to %s: %w", name, err)
+		return false, fmt.Errorf("turn %q: %w", name, err)
 	}
 	rows := results[len(stmts)-1].Rows
 	return len(rows) > 0 && rowKey(rows[0]) == ownName, nil

@@ -23,7 +23,7 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	}
 	results, err := s.readBatch(ctx, s.sql.due.on(rows...))
 	if err != nil {
-		return nil, fmt.Errorf("look for due jobs: %w", err)
+		return nil, fmt.Errorf("read due times: %w", err)
 	}
 	due := make(map[core.Lane]core.Outlook, len(lanes))
 	for _, row := range results[0].Rows {

@@ -135,7 +135,7 @@ func (s shapes) indexDamages(o store.Object) []damage {
 	first := o.Columns[0]
 	all := []damage{
 		{s.dropIndex(o), named + " is missing", o.Unique},
-		{"CREATE INDEX foreign_index ON " + o.Table + " (" + first + ")", "index foreign_index on " + o.Table + " is none of the gateway's", false},
+		{"CREATE INDEX foreign_index ON " + o.Table + " (" + first + ")", "index foreign_index on " + o.Table + " is not part of the gateway's schema", false},
 	}
 	if len(o.Columns) > 1 {
 		all = append(all, damage{s.dropIndex(o) + "; " + create + o.Index + " ON " + o.Table + " (" + first + ")", named + " is on (" + first + ")", o.Unique})
@@ -153,7 +153,7 @@ func (s shapes) indexDamages(o store.Object) []damage {
 	}
 	if o.Condition != "" {
 		all = append(all, damage{s.dropIndex(o) + "; " + create + o.Index + " ON " + o.Table + " (" + strings.Join(o.Columns, ", ") + ") WHERE " + first + " IS NULL",
-			named + " is of the rows with " + first + "isnull", o.Unique})
+			named + " covers the rows with " + first + "isnull", o.Unique})
 	}
 	return all
 }
