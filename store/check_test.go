@@ -40,6 +40,7 @@ func (c faultyConn) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 	return all, nil
 }
 
+// database opens a SQLite database in a temporary folder, with or without the tables.
 func database(t *testing.T, migrated bool) store.Conn {
 	t.Helper()
 	conn, err := sqlite.Open(filepath.Join(t.TempDir(), "gateway.db"))
@@ -55,6 +56,7 @@ func database(t *testing.T, migrated bool) store.Conn {
 	return conn
 }
 
+// TestCheckOnlyReads: Check sends no statement that writes, and counts the schema steps.
 func TestCheckOnlyReads(t *testing.T) {
 	for _, migrated := range []bool{false, true} {
 		c := faultyConn{Conn: database(t, migrated), before: func(stmts []store.Stmt) error {
@@ -92,7 +94,8 @@ func (c scriptedConn) Batch(_ context.Context, stmts ...store.Stmt) (all []store
 
 func (scriptedConn) Close() error { return nil }
 
-// TestCheckWithoutServerVersion: Check reports the rest if a database does not tell its version.
+// TestCheckWithoutServerVersion: Check reports the rest if a database refuses to report its
+// version. It fails only without a time.
 func TestCheckWithoutServerVersion(t *testing.T) {
 	c := scriptedConn{"check_user": "me", "check_fsync": "off", "check_synchronous_commit": nil, "check_clock": int64(0), "check_tables": int64(0)}
 	k, err := store.Check(t.Context(), c, store.Postgres, time.Now)
@@ -105,6 +108,8 @@ func TestCheckWithoutServerVersion(t *testing.T) {
 	}
 }
 
+// TestCheckOfUnreachableDatabase: Check stops at the first batch that the database does not
+// answer, so that doctor does not wait for each question.
 func TestCheckOfUnreachableDatabase(t *testing.T) {
 	for after := range 3 {
 		left := after
@@ -123,6 +128,7 @@ func TestCheckOfUnreachableDatabase(t *testing.T) {
 	}
 }
 
+// TestCheckMeasuresClock: the difference of the clocks is right within ClockError.
 func TestCheckMeasuresClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		k, err := store.Check(t.Context(), database(t, false), store.SQLite, func() time.Time { return time.Now().Add(-ahead) })
@@ -132,8 +138,8 @@ func TestCheckMeasuresClock(t *testing.T) {
 	}
 }
 
-// TestCheckAssumesMiddleOfRoundTrip: Check assumes that the database read its clock in the middle of
-// the round trip.
+// TestCheckAssumesMiddleOfRoundTrip: Check assumes that the database read its clock in the
+// middle of the round trip.
 func TestCheckAssumesMiddleOfRoundTrip(t *testing.T) {
 	asked := false
 	clock := func() time.Time {
@@ -149,6 +155,8 @@ func TestCheckAssumesMiddleOfRoundTrip(t *testing.T) {
 	}
 }
 
+// TestRehearse: a rehearsal finds missing rights and batches that are not atomic, with the
+// gateway's tables and without, and leaves nothing behind.
 func TestRehearse(t *testing.T) {
 	for _, c := range []struct {
 		name             string

@@ -2,8 +2,8 @@ package store
 
 import "testing"
 
-// TestEachDialectIsAsked: each dialect has queries for its clock and its tables. Without them,
-// Check would send empty statements.
+// TestEachDialectHasCheckQuestions: each dialect has queries for its clock and its tables.
+// Without them, Check would send empty statements.
 func TestEachDialectHasCheckQuestions(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1, Postgres, MySQL} {
 		if v := questionsOf[d.Name]; v.clock == "" || v.tables == "" {

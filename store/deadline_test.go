@@ -39,6 +39,7 @@ func TestBatchesOfASecondShareADeadline(t *testing.T) {
 	})
 }
 
+// BenchmarkSharedDeadline measures the context of a batch; it must not allocate.
 func BenchmarkSharedDeadline(b *testing.B) {
 	var p sharedDeadline
 	b.ReportAllocs()

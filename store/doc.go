@@ -17,7 +17,7 @@
 //   - Every write can be sent twice. The caller makes the ids. A job changes only under the
 //     lease with which it was taken.
 //   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at <= ?
-//     ORDER BY due_at, id on the index (lane, due_at, id). So a claim costs the same with a
+//     ORDER BY due_at, id on the index jobs_waiting. So a claim costs the same with a
 //     thousand due rows and with a million. It never scans, never sorts, and does not step
 //     over deleted index entries: see duefloor.go.
 //   - Finished jobs have no due time and are not in that index.
@@ -28,17 +28,52 @@
 //     all of its jobs turn out to be duplicates. With a look first, two processes could look
 //     at the same moment.
 //
-// Where to change something:
+// # The index of a claim
 //
-//   - a table: schema.go.
-//   - columns and their readers: columns.go and runcolumns.go.
-//   - the work of a role and its statements: inbox.go, take.go, worklist.go, pull.go,
-//     gates.go, timed.go, runs.go, transit.go, texts.go, steplist.go, ledger.go, eventlist.go,
-//     joblist.go, archive.go, chronicle.go, upkeep.go, replay.go, purge.go, sweep.go or
-//     turns.go.
-//   - the differences between the databases: dialect.go. How statements are composed from
-//     them: compose.go.
-//   - the questions of doctor: check.go.
+// The index jobs_waiting serves each claim, each look for due jobs, and the counts of a lane:
+//
+//   - SQLite, D1 and PostgreSQL: (lane, due_at, id, status), a partial index WHERE due_at IS
+//     NOT NULL.
+//   - MySQL and MariaDB: (due_lane, due_at, id, status). due_lane is a generated column that
+//     is the lane of a job with a due time, and null for other jobs.
+//
+// TestPlans in each driver proves it with a million rows: sqlite/plan_test.go,
+// postgres/plan_test.go, mysql/plan_test.go and hosted/plans_test.go. Every statement must find
+// its rows by an index, and none may sort a lane.
+//
+// # The files
+//
+// The connection:
+//
+//   - conn.go: Conn, Stmt and Result. bytelimit.go bounds the bytes of a result.
+//   - store.go: Store, and how it sends batches. deadline.go bounds their time.
+//   - mismatch.go: errors of tables that are not as expected.
+//
+// Statements:
+//
+//   - dialect.go: the differences between the databases. compose.go composes statements from
+//     them. statement.go lists the statements of all roles.
+//   - columns.go and runcolumns.go: lists of columns, and their readers. scan.go: the values.
+//
+// The roles of core, each with its methods and its statements:
+//
+//   - Inbox: inbox.go for one arrival, inboxall.go for many. runs.go stores their runs.
+//   - Worklist: take.go claims jobs; duefloor.go says where a claim begins; worklist.go
+//     settles and releases; gates.go has breakers and strays.
+//   - Counter and Backlog: pull.go, and the counts in ledger.go.
+//   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
+//   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
+//   - Ledger and Archive: ledger.go, archive.go, eventlist.go and joblist.go.
+//   - Calendar: calendar.go. Operations: upkeep.go (Retry), replay.go, and Drain in pull.go.
+//   - Upkeep: schema.go (Migrate), purge.go, sweep.go, turns.go, rehearse.go and upkeep.go.
+//     timed.go measures the database's clock.
+//
+// The questions of doctor:
+//
+//   - check.go: versions, clock and settings. probe.go proves that batches are atomic.
+//   - compare.go: differences between a database and the schema steps. shape.go parses the
+//     steps, catalog.go reads the database, repair.go writes the SQL of a repair, and
+//     objects.go lists the objects for tests.
 //
 // testdata/sql has all statements as each database gets them;
 // go test ./store -run TestStatements -update writes them anew. A new driver is a Conn in a
@@ -129,11 +164,12 @@
 //     took 2.5 s beside a million events with jobs; a look of the walk takes 1 ms. These
 //     events have a batch of their own: they do not wait for a backlog of jobs, nor the
 //     backlog for them.
-//   - A Purge deletes in small commits ("bites") and rests after each for ten times as long
-//     as it took, at most 5 ms. So an accept seldom meets a bite, and waits for one at most. At 200 events
-//     a second on SQLite, p99 of an accept is 0.5 ms without a purge, 12 ms with 500 jobs a
-//     commit, and 1.5 ms with 6. Where a commit itself takes long, or other writers wait for
-//     it as well, a bite grows and the rest does not. A bite is Lazy: it need not be synced.
+//   - A Purge deletes in small commits. After each it pauses for ten times as long as the
+//     commit took, at most 5 ms. So an accept seldom meets such a commit, and waits for one at
+//     most. At 200 events a second on SQLite, p99 of an accept is 0.5 ms without a purge, 12 ms
+//     with 500 jobs a commit, and 1.5 ms with 6. Where a commit itself takes long, or other
+//     writers wait for it as well, the commits grow and the pauses do not. Each commit is Lazy:
+//     it need not be synced.
 //   - The rows that belong to a job or run are deleted in the same batch, so that a purge
 //     that breaks off leaves none of them behind. More of them than a batch may delete are
 //     deleted afterwards, piece by piece. If that breaks off, a sweep finds the rest.

@@ -9,7 +9,9 @@ import (
 
 const lane = core.Lane("handler/a")
 
-// TestFloor: for a second, a look may begin at the job that the last look found.
+// TestFloorIsTrustedForASecond: for floorMaxAge, a look may begin at the job that the last look
+// found. If floors were trusted for longer, a job that another process wrote below the floor
+// would wait for longer.
 func TestFloorIsTrustedForASecond(t *testing.T) {
 	var f dueFloors
 	now := time.UnixMilli(1_000_000)
@@ -36,8 +38,9 @@ func TestFloorIsTrustedForASecond(t *testing.T) {
 	}
 }
 
-// TestFloorStaysBelowWhatWasWrittenMeanwhile: a look that began before a job was written may have
-// missed that job, so it does not raise the floor above it.
+// TestFloorStaysBelowNewJobs: a look that began before a job was written may have missed that
+// job, so it does not raise the floor above it. Otherwise the job would wait for up to a
+// second.
 func TestFloorStaysBelowNewJobs(t *testing.T) {
 	var f dueFloors
 	now := time.UnixMilli(1_000_000)

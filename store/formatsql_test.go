@@ -13,12 +13,12 @@ var clauses = map[string][]string{
 	"ORDER": {"BY"}, "LEFT": {"JOIN"}, "CROSS": {"JOIN"}, "FOR": {"UPDATE"}, "ON": {"CONFLICT", "DUPLICATE"},
 }
 
-// goesOn lists, for a clause word, the words before it with which it does not begin a clause.
+// notAfter lists, for a clause word, the words before it with which it does not begin a clause.
 var notAfter = map[string][]string{
 	"SELECT": {"ALL"}, "JOIN": {"LEFT", "CROSS"}, "SET": {"CHARACTER"}, "UPDATE": {"FOR", "KEY"},
 }
 
-// widest is the largest number of characters of a line, unless a single word is longer.
+// maxLineWidth is the largest number of characters of a line, unless a single word is longer.
 const maxLineWidth = 110
 
 // A layout breaks a statement into lines: at its clauses, where lines are long, and at the
@@ -30,8 +30,8 @@ type layout struct {
 	open   []bool // for each parenthesis and each CASE that is open, whether its text has clauses
 }
 
-// laidOut returns a statement in lines. The joined lines differ from the statement only in white
-// space.
+// formatSQL returns a statement in lines. The joined lines differ from the statement only in
+// white space.
 func formatSQL(sql string) string {
 	l, words := layout{}, strings.Fields(sql)
 	table := strings.HasPrefix(sql, "CREATE TABLE")

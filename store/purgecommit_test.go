@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// TestPurgeCommitSize: the rows of a purge's commits double while commits are slow for their
+// rows, halve while they are quick, and stay between least and maxGrowth times least. Otherwise
+// a purge on a slow disk would never end, or accepts on a fast disk would wait behind large
+// commits.
 func TestPurgeCommitSize(t *testing.T) {
 	const rows = 100
 	const ownTime, quick, slow = maxPause / pauseFactor / 2, rows * slowRow / 4, rows * slowRow * 2
@@ -30,17 +34,18 @@ func TestPurgeCommitSize(t *testing.T) {
 	} {
 		next, rest := b.next(tt.took, rows)
 		if next.rows != tt.want || rest != tt.rest {
-			t.Errorf("%d: after %v for %d rows a bite is %d after a rest of %v, want %d after %v", i, tt.took, rows, next.rows, rest, tt.want, tt.rest)
+			t.Errorf("%d: after %v for %d rows a commit has %d after a pause of %v, want %d after %v", i, tt.took, rows, next.rows, rest, tt.want, tt.rest)
 		}
 		b = next
 	}
 	if next, rest := (commitSize{}).next(time.Second, rows); next.rows != 0 || rest != 0 {
-		t.Errorf("no bound became %d, with a rest of %v; want neither", next.rows, rest)
+		t.Errorf("no bound became %d, with a pause of %v; want neither", next.rows, rest)
 	}
 }
 
-// TestBitesAreCut compares the batches of a purge. Each batch is written as the number of rows of
-// each of its statements.
+// TestPurgeCommitsAreBounded compares the batches of a purge, with and without a bound. Each
+// batch is written as the number of rows of each of its statements. A job or run shares its
+// batch with all of its parts, and jobs, runs and unreferenced events never share one.
 func TestPurgeCommitsAreBounded(t *testing.T) {
 	s := &Store{sql: newStatements(SQLite)}
 	rows := func(parts ...int64) (rows [][]any) {
@@ -64,11 +69,12 @@ func TestPurgeCommitsAreBounded(t *testing.T) {
 			got = append(got, rowCounts(batch))
 		}
 		if text := strings.Join(got, "; "); text != tt.want {
-			t.Errorf("bites of %d are %s, want %s", tt.most, text, tt.want)
+			t.Errorf("commits of %d rows are %s, want %s", tt.most, text, tt.want)
 		}
 	}
 }
 
+// rowCounts writes a batch as the names of its deletes with their numbers of rows.
 func rowCounts(batch []Stmt) string {
 	var words []string
 	for _, st := range batch {

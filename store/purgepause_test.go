@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A plodder is a database in which every batch takes the time plod. Its old events have waiting
+// A slowConn is a database in which every batch takes batchTime. Its old events have waiting
 // jobs, in the given number of slices.
 type slowConn struct {
 	Conn
@@ -35,7 +35,7 @@ func (p *slowConn) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 	return results, nil
 }
 
-// TestPurgesRest: while a purge has more to read, it leaves half of the time to other callers,
+// TestPurgePauses: while a purge has more to read, it leaves half of the time to other callers,
 // even if it deleted nothing. It does not pause at the end.
 func TestPurgePauses(t *testing.T) {
 	for _, d := range []Dialect{SQLite, D1} {

@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+// TestStepNames: each schema step has a name of its own, under which "gateway migrate" lists
+// it. The names of the first steps never change.
 func TestStepNames(t *testing.T) {
 	like := regexp.MustCompile(`^((create (table|index)|drop index) [a-z_]+|add column [a-z_]+\.[a-z_]+)$`)
 	seen := map[string]bool{}

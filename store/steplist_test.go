@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharing: equal texts are stored in memory once and counted once.
+// TestTextPool: equal texts are stored in memory once and counted once. Otherwise a redrive of
+// a run with one large state in a thousand steps would be refused.
 func TestTextPool(t *testing.T) {
 	s := textPool{byName: map[string][]byte{}}
 	one, other := bytes.Repeat([]byte("x"), 2*sharedTextMin), bytes.Repeat([]byte("y"), 2*sharedTextMin)
@@ -25,7 +26,7 @@ func TestTextPool(t *testing.T) {
 	}
 }
 
-// TestNamesOfTexts: the name of a text contains the size of the text.
+// TestTextNames: the name of a text contains the size of the text.
 func TestTextNames(t *testing.T) {
 	for _, text := range []string{"", "{}", string(bytes.Repeat([]byte("x"), 1<<20))} {
 		if name := nameOf([]byte(text)); sizeOf(name) != len(text) || len(name) > 60 || name == nameOf([]byte(text+" ")) {
