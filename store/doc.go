@@ -48,6 +48,8 @@
 //   - conn.go: Conn, Stmt and Result. bytelimit.go bounds the bytes of a result.
 //   - store.go: Store, and how it sends batches. deadline.go bounds their time.
 //   - mismatch.go: errors of tables that are not as expected.
+//   - failure.go: the classes to which drivers map the errors of their engines. retry.go sends
+//     a batch again where that is safe, and overload.go pauses after a rate limit.
 //
 // Statements:
 //
