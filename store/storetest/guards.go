@@ -39,13 +39,17 @@ type guard struct {
 // statement may have several guards, and a guard may be in several statements. Each pair of a
 // statement and a guard is a mutation of its own.
 var guards = []guard{
+	// Leases and row locks: a worker writes only what it holds, and takers do not wait for each
+	// other.
 	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
 	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
+	// Claims: the lane, the due time, and that a repeated batch claims no further jobs.
 	{"lane", []string{"claim", "claim_passed"}, regexp.MustCompile(`WHERE (\w*lane = \?) AND due_at`), `WHERE ($1 OR 1 = 1) AND due_at`},
 	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
 	{"due", []string{"claim", "claim_passed"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
+	// Operators: a Retry of dead and of waiting jobs, a recovery, and a purge of finished rows.
 	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL`), `1 = 1`},
 	{"waiting", []string{"retry_early"}, regexp.MustCompile(`status IN \('available', 'scheduled', 'retryable'\) AND`), ``},
 	{"waits", []string{"retry_early"}, regexp.MustCompile(`AND (due_at > \?)`), `AND ($1 OR due_at IS NOT NULL)`},
@@ -54,8 +58,11 @@ var guards = []guard{
 	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_texts", "purge_history", "purge_callbacks",
 		"delete_attempts", "delete_steps", "delete_texts", "delete_history", "delete_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
+	// Marks move forward, except for those of another schedule.
 	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
+	// Gates: a claim without a Pass, with an interval, and for a probe. Each has a case for a
+	// clock that was set back.
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
 	{"ramp", []string{"claim"}, regexp.MustCompile(`OR (gates\.closed_at > \? AND)`), `OR 1 = 0 AND $1`},
 	{"future", []string{"claim"}, regexp.MustCompile(`AND (gates\.closed_at <= \?)`), `AND ($1 OR 1 = 1)`},
@@ -73,11 +80,13 @@ var guards = []guard{
 	{"job", []string{"admit_probe"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs(?: FORCE INDEX \([^)]*\))? WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"mine", []string{"charge"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
 	{"taker", []string{"charge", "refund", "bases", "end_probe"}, regexp.MustCompile(`AND ((?:gates\.)?taker = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	// Gates: which outcomes move them, and when those of strays are reset.
 	{"newest", []string{"succeed", "fail"}, regexp.MustCompile(`AND \((gates\.open_until = 0 OR gates\.taker = (?:\?|r\.\w+))\)`), `AND ($1 OR 1 = 1)`},
 	{"trouble", []string{"succeed", "close_gates"}, regexp.MustCompile(`AND gates\.failures > 0`), ``},
 	{"held", []string{"succeed", "fail"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs\s+WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"first", []string{"mark_strays"}, regexp.MustCompile(`AND gates\.stray_since IS NULL`), ``},
 	{"long", []string{"set_back"}, regexp.MustCompile(`AND (gates\.stray_since <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	// Queues: what a ref means, which leases are over, and what a drain must leave.
 	{"lease", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lease = COALESCE\((?:\?|r\.\w+), jobs\.lease\))`), `AND ($1 OR 1 = 1)`},
 	{"anybody's", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
 	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
@@ -85,12 +94,14 @@ var guards = []guard{
 	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`AND jobs\.status <> 'completed'`), ``},
 	{"workflow", []string{"retry", "retry_early"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
+	// Runs: the fence of a transition, and the validity of tokens and receipts.
 	{"behind", []string{"insert_history", "move_runs"}, regexp.MustCompile(`AND (runs\.seq = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"mark", ifHeld, regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"newest", ifHeld, regexp.MustCompile(`AND (mine\.seq = \(SELECT runs\.seq \+ 1 FROM runs[^)]*\))`), `AND ($1 OR 1 = 1)`},
 	{"expired", []string{"awaited"}, regexp.MustCompile(`OR (expires_at > \?)`), `OR ($1 OR 1 = 1)`},
 	{"receipt", []string{"awaited"}, regexp.MustCompile(`step_id = '' OR `), ``},
 	{"hold", []string{"hold_events"}, regexp.MustCompile(` FOR UPDATE OF events`), ``},
+	// Periodic duties and listings.
 	{"over", []string{"turn"}, regexp.MustCompile(`AND \((until_at <= \? OR until_at > \?)\)`), `AND ($1 OR 1 = 1)`},
 	{"set back", []string{"turn"}, regexp.MustCompile(`OR (until_at > \?)\)`), `OR $1 AND 1 = 0)`},
 	{"idle", []string{"forget_gates"}, regexp.MustCompile(`AND gates\.failures = 0`), ``},
