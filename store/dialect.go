@@ -8,8 +8,8 @@ import (
 
 // A Dialect holds the differences between families of databases: text for the statements, and
 // three fields that are no text (compareAsRow, rangePerRow and purgeRows) where the engines
-// differ in speed. Its fields are private but for the name, so other packages cannot ask a
-// dialect what it supports. An empty fragment means that the database needs no such clause.
+// differ in speed. All fields except Name are private, so no other package can branch on a
+// property of a dialect. An empty fragment means that the database needs no such clause.
 //
 // Statement texts name fragments in braces, such as {on_conflict events.id} or {use
 // jobs_waiting}; [Dialect.sql] fills them in. Fields whose names end in SQL are whole
