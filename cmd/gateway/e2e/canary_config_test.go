@@ -157,6 +157,10 @@ func texts(v reflect.Value, field string, visit func(field, text string)) {
 		case reflect.String:
 			visit(field, v.String())
 		case reflect.Struct:
+			if strings.HasPrefix(v.Type().Name(), "Parsed[") { // config.Parsed: its value is made of its text
+				visit(field, v.FieldByName("Text").String())
+				return
+			}
 			if !real && seen[v.Type()] {
 				return
 			}
