@@ -333,7 +333,7 @@ func TestConfigurationsFromURLsGainNoPowers(t *testing.T) {
 	env := map[string]string{"GATEWAY_CONFIG": there.URL + "/gateway.yaml"}
 	f, _ := newTest(t, gateway.IntakeRoutes, minimal, env)
 	err := f.begin(t.Context())
-	for _, want := range []string{"server.allow_private_urls: cannot be switched on", "api.auth_token: holds a secret"} {
+	for _, want := range []string{"server.allow_private_urls: cannot be switched on", "api.auth_token: contains a secret"} {
 		if err == nil || core.IsKind(err, core.Unavailable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("begin = %v, want %q in it, and no secret", err, want)
 		}
