@@ -1,20 +1,34 @@
 // Package sqlite is the store's connection to a SQLite file, through
 // modernc.org/sqlite. It imports core, store, store/group and the driver.
 //
-// The idea to know: one goroutine writes. SQLite has one writer at a time
-// anyway; giving it one owner means no lock is ever contended inside the
-// process, and that every batch which arrives while a commit is being synced
-// joins the next commit. Reads go to a few query-only connections beside it.
+// The idea to know: one goroutine writes. SQLite has one writer at a time anyway. With one
+// goroutine that owns the writing connection, no lock is contended inside the process, and
+// every batch that arrives during the sync of a commit joins the next commit. Reads use a few
+// query-only connections.
 //
-// Settings, and why: WAL, so that readers never wait; synchronous=FULL, so that
-// a commit is on the disk before it is answered (in WAL mode NORMAL loses the
-// newest commits with the power); a busy timeout for the moments when a command
-// of the program writes from another process. They are in the connection string
-// because a pragma sent later reaches only one connection of a pool.
+// Settings, and why: WAL, so that readers never wait; synchronous=FULL, so that a commit is on
+// the disk before it is answered (in WAL mode, NORMAL loses the newest commits when the power
+// fails); a busy timeout for the moments in which a command of the program writes from another
+// process. They are in the connection string, so that each new connection has them.
 //
-// After a failed commit or sync the writer's connection is closed and opened
-// anew, never told to commit again: what a failed sync left in the page cache is
-// unknown, and asking twice may report success for pages that are not there.
+// After a failed commit or sync the writer closes its connection and opens a new one. It never
+// repeats the COMMIT: the content of the page cache after a failed sync is unknown, and a
+// second sync may report success for pages that are not on the disk.
+//
+// # Files
+//
+// This driver is longer than the others. A database server does for the other drivers the work
+// that this package has to do for a file:
+//
+//   - conn.go: opening, and the readers. session.go: one connection, and the classes of errors.
+//   - writer.go: the commits. SQLite refuses a second writer, so batches wait in a line here.
+//   - checkpoint.go: moves pages out of the WAL. SQLite lets a commit do this work, and the
+//     callers of that commit wait for it. A goroutine beside the writer keeps that wait away.
+//   - file.go, renew.go: another program may move, delete or replace the file while it is in
+//     use. Commits into a file that has no name any more would be lost.
+//   - lock.go, inode.go: only one gateway may serve a file, under any of the file's names.
+//     The files inode_*.go have the commands of each operating system.
+//   - marks.go: detects a database that lost its WAL, and with it accepted events.
 package sqlite
 
 import (
@@ -51,6 +65,8 @@ func (l *Lock) Open() (store.Conn, error) {
 	return c, nil
 }
 
+// openFile opens the database, with a marker for a server and with nil for a command. A command
+// must not put marks: the note belongs to the process that holds the lock.
 func openFile(path string, m *marker) (store.Conn, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
@@ -62,41 +78,50 @@ func openFile(path string, m *marker) (store.Conn, error) {
 	c := &conn{file: f, readers: newReaders()}
 	f.renew = c.renew
 	c.writer = newWriter(f, m)
-	// Looking into it proves that the file is a database. It takes no lock, so that
-	// a command that only reads need not wait for a busy server.
+	// A read proves that the file is a database. It takes no write lock, so a command that
+	// only reads need not wait for a busy server.
 	look := store.Stmt{Name: "open", SQL: "SELECT 1 FROM sqlite_master LIMIT 1", Reads: true}
 	if _, err := c.Batch(context.Background(), look); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("open database %s: %w", path, err)
 	}
-	if f.info, err = os.Stat(path); err != nil { // it has a size now
+	// The first session may have given an empty file its header. file.check compares with
+	// this size to detect a file that was emptied.
+	if f.info, err = os.Stat(path); err != nil {
 		c.Close()
 		return nil, store.Unavailable(err)
 	}
 	return c, nil
 }
 
-// maxReaders is how many batches are read at the same time.
+// maxReaders is how many batches that only read run at the same time. Each connection keeps a
+// page cache of its own, so this number also bounds the memory: 4 MiB each, see dsn.
 const maxReaders = 4
 
+// errClosed is the answer to a batch that arrives after Close.
 var errClosed = store.Unavailable(store.ErrClosed)
 
+// A conn is a [store.Conn]: it sends batches that write to the writer, and batches that only
+// read to one of the readers. Its methods may be called at the same time.
 type conn struct {
 	file    *file
 	writer  *writer
 	readers *readers
 	closed  atomic.Bool
-	seen    sighting // under use
+	seen    sighting // of another file at the path; guarded by file.use
 }
 
 // Batch runs statements. See store.Conn.
-func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) (results []store.Result, err error) {
+func (c *conn) Batch(
+	ctx context.Context, stmts ...store.Stmt,
+) (results []store.Result, err error) {
 	if len(stmts) == 0 {
 		return nil, nil
 	}
 	if !store.ReadsOnly(stmts) {
 		return c.writer.line.Do(ctx, stmts)
 	}
+	// A read has no effect, so it can be repeated on the new file after a renewal.
 	err = c.file.again(func() (err error) {
 		results, err = c.readBatch(ctx, stmts)
 		return err
@@ -104,6 +129,7 @@ func (c *conn) Batch(ctx context.Context, stmts ...store.Stmt) (results []store.
 	return results, err
 }
 
+// readBatch reads on a connection that no other batch uses. It runs under file.use.
 func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -115,20 +141,21 @@ func (c *conn) readBatch(ctx context.Context, stmts []store.Stmt) ([]store.Resul
 	if err != nil {
 		return nil, store.Unavailable(err)
 	}
-	if c.closed.Load() { // meanwhile
+	if c.closed.Load() { // while this batch waited
 		c.readers.give(s)
 		return nil, errClosed
 	}
 	results, err := c.read(&s, stmts)
 	if err != nil && s != nil && core.IsKind(err, core.Unavailable) {
-		s.close() // what is wrong with the file may be wrong with the connection
+		s.close() // the next read opens a new connection, in case this one is damaged
 		s = nil
 	}
 	c.readers.give(s)
 	return results, err
 }
 
-// read reads from one state of the database.
+// read runs the statements in one snapshot of the database. It opens *s if it is nil, and
+// leaves it open after an error: readBatch decides whether the connection is used again.
 func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, err error) {
 	if err := c.file.check(); err != nil {
 		return nil, err
@@ -138,6 +165,7 @@ func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, er
 			return nil, err
 		}
 	}
+	// A single statement has a snapshot of its own. Several need a transaction.
 	if len(stmts) > 1 || len(stmts[0].Rows) > 1 {
 		if err := (*s).control("BEGIN"); err != nil {
 			return nil, err
@@ -153,7 +181,8 @@ func (c *conn) read(s **session, stmts []store.Stmt) (results []store.Result, er
 	return results, nil
 }
 
-// Close closes the file. It waits for batches under way; later ones fail.
+// Close closes the file. It waits for batches under way; later ones fail. A second call does
+// nothing.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -162,15 +191,18 @@ func (c *conn) Close() error {
 	return c.readers.close()
 }
 
-// readers are the connections for reading, at most maxReaders. The one that was used
-// last is used next: each keeps pages of its own in memory, and who reads one thing after
-// the other needs them once.
+// readers is the pool of at most maxReaders connections for reading. The connection that was
+// used last is used next: each connection has a page cache of its own, so reads one after the
+// other fill one cache only.
 type readers struct {
-	free chan struct{} // one for each that may be taken
-	mu   sync.Mutex
-	idle []*session // those of them that are open
+	free chan struct{} // has an element for each connection that may be taken
+
+	mu   sync.Mutex // guards idle
+	idle []*session // open connections that no batch uses
 }
 
+// newReaders makes a pool whose connections are all still to be opened, by the reads that take
+// them.
 func newReaders() *readers {
 	r := &readers{free: make(chan struct{}, maxReaders)}
 	for range maxReaders {
@@ -179,7 +211,8 @@ func newReaders() *readers {
 	return r
 }
 
-// take waits for a connection. It is nil if it is not open yet.
+// take waits for a connection. The session is nil if the connection is not open yet. The caller
+// must return it with give.
 func (r *readers) take(ctx context.Context) (s *session, err error) {
 	select {
 	case <-r.free:
@@ -194,7 +227,7 @@ func (r *readers) take(ctx context.Context) (s *session, err error) {
 	return s, nil
 }
 
-// give takes a connection back, or nil for one that is not open.
+// give returns a connection to the pool; nil stands for a connection that is not open.
 func (r *readers) give(s *session) {
 	if s != nil {
 		r.mu.Lock()
@@ -204,7 +237,8 @@ func (r *readers) give(s *session) {
 	r.free <- struct{}{}
 }
 
-// drop closes the connections, of which none is used.
+// drop closes all idle connections. The caller makes sure that no batch uses another one: it
+// holds file.use for writing, or has taken every element of free.
 func (r *readers) drop() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,8 +250,8 @@ func (r *readers) drop() error {
 	return errors.Join(errs...)
 }
 
-// close closes the connections once their reads have ended. Callers that wait for a connection find
-// none that is open.
+// close waits for the reads under way and closes the connections. Callers that wait in take get
+// a connection that is not open, and find the conn closed.
 func (r *readers) close() error {
 	for range maxReaders {
 		<-r.free
