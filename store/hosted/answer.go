@@ -14,21 +14,23 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes: more than a Worker or the
-// API can send.
+// maxAnswer bounds how many bytes of an answer are read. Neither the API nor a Worker, which has
+// 128 MB of memory, can send a longer one.
 const maxAnswer = 128 << 20
 
-// An answer is what D1 returned for one statement.
+// An answer is D1's result of one query. A statement with many rows is sent as several queries,
+// so it has several answers.
 type answer struct {
-	rows    [][]any
-	changed int64
+	rows    [][]any // with the types of store.Result
+	changed int64   // rows inserted, updated or deleted
 }
 
-// gather joins answers that belong to one statement.
+// gather joins the answers of each statement to one result. counts has the number of queries
+// for each statement, as encode made them.
 func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	results := make([]store.Result, len(stmts))
 	for i, s := range stmts {
-		limit := s.ByteLimit()
+		limit := s.ByteLimit() // one limit over all queries of the statement
 		for _, a := range answers[:counts[i]] {
 			if s.Reads {
 				results[i].Rows = append(results[i].Rows, a.rows...)
@@ -42,7 +44,8 @@ func gather(stmts []store.Stmt, counts []int, answers []answer) []store.Result {
 	return results
 }
 
-// cut cuts the rows beyond the byte limit, and returns how many.
+// cut cuts the rows beyond the byte limit and returns how many it cut. The whole answer is in
+// memory by then, so the limit bounds only the memory that the results keep.
 func cut(limit *store.ByteLimit, rows [][]any) (n int) {
 	for _, row := range rows {
 		if limit.CutRow(row) {
@@ -52,15 +55,16 @@ func cut(limit *store.ByteLimit, rows [][]any) (n int) {
 	return n
 }
 
-// An envelope is what every call of Cloudflare's API answers.
+// An envelope is the body of each answer of Cloudflare's API, and of the proxy. See
+// https://developers.cloudflare.com/api/resources/d1/subresources/database/methods/raw/
 type envelope struct {
 	Success bool `json:"success"`
 	Errors  []struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"errors"`
-	Result []struct {
-		Success *bool `json:"success"`
+	Result []struct { // one for each query
+		Success *bool `json:"success"` // nil if the answer leaves it out, which counts as true
 		Meta    struct {
 			Changes json.Number `json:"changes"`
 		} `json:"meta"`
@@ -70,7 +74,8 @@ type envelope struct {
 	} `json:"result"`
 }
 
-// read reads the answer to n statements.
+// read reads the answer to n queries and closes its body. A body that ends early means Lost: the
+// batch may have taken effect.
 func read(resp *http.Response, n int) ([]answer, *failure) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -84,14 +89,16 @@ func read(resp *http.Response, n int) ([]answer, *failure) {
 	return answers, f
 }
 
-// parse reads the body of an answer to n statements.
+// parse reads the body of an answer to n queries.
 func parse(status int, body []byte, n int) ([]answer, *failure) {
 	var e envelope
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
+	d.UseNumber() // a float64 would round integers beyond 2^53
 	if err := d.Decode(&e); err != nil || len(e.Errors) == 0 && !e.Success {
 		return nil, classify(status, 0, "not an answer of D1: "+excerpt(body))
 	}
+	// Any of the three signs means a failure. The code and message in the body say more than the
+	// status, so they are used if there are any.
 	if len(e.Errors) > 0 || !e.Success || status >= 300 {
 		code, message := 0, http.StatusText(status)
 		if len(e.Errors) > 0 {
@@ -100,13 +107,14 @@ func parse(status int, body []byte, n int) ([]answer, *failure) {
 		return nil, classify(status, code, message)
 	}
 	answers, err := e.answers(n)
-	if err != nil { // it may have taken effect
+	if err != nil { // success with results that make no sense: the batch may have taken effect
 		return nil, &failure{status: status, message: err.Error(), class: store.Lost}
 	}
 	return answers, nil
 }
 
-// excerpt is the beginning of something that should have been JSON.
+// excerpt is the beginning of a body that is not JSON, such as the HTML page of a server in
+// between, as one line for an error text.
 func excerpt(body []byte) string {
 	const most = 200
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), most)]), "")), " ")
@@ -116,6 +124,9 @@ func excerpt(body []byte) string {
 	return text
 }
 
+// answers converts the results of a successful call. It is an error if their number is not n, or
+// if one of them is marked as failed: in both cases the server is not D1 as this package knows
+// it, and results would go to the wrong statements.
 func (e envelope) answers(n int) ([]answer, error) {
 	if len(e.Result) != n {
 		return nil, fmt.Errorf("%d results for %d statements", len(e.Result), n)
@@ -145,7 +156,8 @@ func (e envelope) answers(n int) ([]answer, error) {
 	return answers, nil
 }
 
-// value is a column as store.Result has it.
+// value converts a column to the types of store.Result: string, int64 or nil. The schema has no
+// column of another type, so any other value is an error.
 func value(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, string:
@@ -154,7 +166,8 @@ func value(v any) (any, error) {
 		if n, err := v.Int64(); err == nil {
 			return n, nil
 		}
-		// JavaScript has one kind of number, and may write a whole one in another way.
+		// JavaScript has only floating-point numbers, and may write an integer with an
+		// exponent. Up to 2^53 such a number is exact.
 		if f, err := v.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53 {
 			return int64(f), nil
 		}
@@ -163,7 +176,8 @@ func value(v any) (any, error) {
 	return nil, errors.New("a column holds neither text nor a number")
 }
 
-// after reads a Retry-After header: seconds or a date.
+// after reads a Retry-After header, which has seconds or a date. It returns 0 for a header that
+// is missing or malformed, and for more than a day of seconds.
 func after(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if text == "" {
