@@ -38,6 +38,9 @@ func (in *Intake) ReceiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 	return receipts, err
 }
 
+// receiveAll does the work of ReceiveAll, which records the refusals. The checks have the
+// order of Receive: the signature covers the raw body, so no event is parsed before it is
+// verified.
 func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, error) {
 	s, err := in.admit(r.Kind, r.Source, r.ClientIP)
 	if err != nil {
@@ -46,9 +49,12 @@ func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 	if err := in.verify(ctx, s, r); err != nil {
 		return nil, err
 	}
+	// A structured event is JSON, so its body is text also for a source with binary:
+	// true. Bytes come as data_base64 within it.
 	if !readable(r.Body) {
 		return nil, errNotUTF8
 	}
+	// One key for several events would make all but the first a duplicate.
 	if _, ok := r.Header[idempotencyKey]; ok {
 		return nil, malformed("Idempotency-Key is for one event; events of a batch are known by their source and id")
 	}
@@ -56,6 +62,7 @@ func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 	if err != nil {
 		return nil, err
 	}
+	// The spans are made before the commit, since they are stored with the events.
 	parents := make([]core.Span, len(arrivals))
 	for i := range arrivals {
 		parents[i] = in.trace(&arrivals[i].Event)
@@ -68,6 +75,8 @@ func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 		}
 		return nil, err
 	}
+	// Only stored jobs are announced: a worker that the bell wakes earlier would find
+	// nothing.
 	took := in.Clock().Sub(r.At)
 	for i, a := range arrivals {
 		in.announce(a, parents[i], receipts[i], took)
@@ -77,6 +86,7 @@ func (in *Intake) receiveAll(ctx context.Context, r Request) ([]core.Receipt, er
 
 // readAll makes the arrivals of a batch.
 func (in *Intake) readAll(s Source, r Request) ([]core.Arrival, error) {
+	// The place is held for the whole batch: its events are parsed one after the other.
 	if len(r.Body) > largeBody {
 		in.large <- struct{}{}
 		defer func() { <-in.large }()
@@ -85,13 +95,20 @@ func (in *Intake) readAll(s Source, r Request) ([]core.Arrival, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Each event is read as if it had come alone. The clone keeps the caller's header
+	// unchanged. All events share the clone: reading an event copies the header before it
+	// changes it.
 	header := maps.Clone(r.Header)
 	header["Content-Type"] = []string{structuredMode + "+json"}
 	arrivals := make([]core.Arrival, len(elements))
 	for i, element := range elements {
+		// The path of a batch names no type. The fallback type passes the check of
+		// the path, and the attribute of each event replaces it.
 		one := r
 		one.Header, one.Body, one.Type = header, element.body, fallbackType
 		e := envelope{source: s, request: one, provider: providerCalled(s.Provider), log: in.Log}
+		// Each event needs a block of its own, since a block has one place for each
+		// consumer.
 		if arrivals[i], err = in.open(s, one, in.IDs.Block(), e.open); err != nil {
 			return nil, element.refused(i, err)
 		}
@@ -107,6 +124,7 @@ type element struct {
 
 // refused adds the name of the event to a refusal.
 func (e element) refused(i int, err error) error {
+	// Other errors are faults of the gateway, and no event of the batch caused them.
 	refusal, ok := errors.AsType[*core.Refusal](err)
 	if !ok {
 		return err
@@ -115,6 +133,9 @@ func (e element) refused(i int, err error) error {
 	if e.line > 0 {
 		where += fmt.Sprintf(" (line %d)", e.line)
 	}
+	// The fixed text "Invalid UTF-8" does not say which setting helps, so the cause is
+	// added. The sender of a batch is a developer, and ErrMalformed lets the edge show
+	// the whole message.
 	message := refusal.Message
 	if errors.Is(err, ErrNotText) {
 		message = refusal.Error()
@@ -122,11 +143,16 @@ func (e element) refused(i int, err error) error {
 	return &core.Refusal{Kind: refusal.Kind, Message: where + ": " + message, Cause: ErrMalformed, RetryAfter: refusal.RetryAfter}
 }
 
+// errTooMany is found while the body is split, before the events beyond the limit take
+// memory.
 var errTooMany = &core.Refusal{
 	Kind: core.TooLarge, Cause: ErrMalformed,
 	Message: fmt.Sprintf("a request may have at most %d events; send more of them in further requests", core.MaxTogether),
 }
 
+// elementsOf splits a body into its events, by the content type. The elements of an array
+// are known to be JSON. Lines are not checked: their parser refuses a bad line, with its
+// number.
 func elementsOf(r Request) ([]element, error) {
 	body := unmarked(r.Body)
 	if media(r.Header.Get("Content-Type")) == linesOfEvents {
@@ -140,6 +166,8 @@ func linesOf(body []byte) (all []element, err error) {
 	line := 0
 	for text := range bytes.Lines(body) {
 		line++
+		// Blank lines count as lines, so that the number in a refusal is the number
+		// in the sender's file.
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
 		}
@@ -153,6 +181,8 @@ func linesOf(body []byte) (all []element, err error) {
 
 // itemsOf splits a JSON array into its items.
 func itemsOf(body []byte) (all []element, err error) {
+	// The decoder reads one item at a time, so the limit holds before the rest is copied.
+	// Decoding the whole array first would copy every item before their number is known.
 	d := json.NewDecoder(bytes.NewReader(body))
 	notArray := malformed("a batch of CloudEvents must be a JSON array")
 	if open, err := d.Token(); err != nil || open != json.Delim('[') {
@@ -171,6 +201,7 @@ func itemsOf(body []byte) (all []element, err error) {
 	if _, err := d.Token(); err != nil {
 		return nil, notArray
 	}
+	// A second document after the array would be lost without a trace.
 	if _, err := d.Token(); err != io.EOF {
 		return nil, notArray
 	}

@@ -33,7 +33,10 @@ func isStructured(contentType string) (bool, error) {
 	case !strings.HasPrefix(m, structuredMode):
 		return false, nil
 	case strings.HasPrefix(m, structuredMode+"-batch"):
+		// Receive makes one event of a request. Only ReceiveAll reads a batch.
 		return false, core.Refuse(core.Unsupported, "CloudEvents batches are accepted at /events/{source} only; post each event by itself here")
+	// An event in another format, such as +avro, would be stored with its attributes
+	// hidden in the payload.
 	case m != structuredMode && m != structuredMode+"+json":
 		return false, core.Refuse(core.Unsupported, "of structured CloudEvents only %s+json is accepted", structuredMode)
 	}
@@ -48,9 +51,9 @@ func media(contentType string) string {
 
 // A cloudEvent is the content of a structured CloudEvent.
 type cloudEvent struct {
-	attributes  map[string]string
-	data        []byte
-	contentType string
+	attributes  map[string]string // all but datacontenttype, by lower-case name
+	data        []byte            // nil if the event has none
+	contentType string            // of data; empty if it is unknown
 }
 
 // parseCloudEvent reads a structured CloudEvent. The data keeps its spelling, with two
@@ -63,9 +66,13 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 	}
 	ce := cloudEvent{attributes: map[string]string{}}
 	for name, raw := range members {
+		// In the JSON format an attribute that is null is an attribute that is not
+		// set.
 		if name == "data" || name == "data_base64" || string(raw) == "null" {
 			continue
 		}
+		// The name becomes part of a header's name, so the characters are limited to
+		// the specification's.
 		if !attributeName(name) {
 			return cloudEvent{}, malformed("a CloudEvent's attribute %.40q must be named with a-z and 0-9 only", name)
 		}
@@ -76,10 +83,14 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 		ce.attributes[name] = value
 	}
 	for _, name := range []string{"specversion", "id", "source", "type"} {
+		// The required attributes must be strings: the id 7 and the id "7" would be
+		// one delivery otherwise. A missing member ends the condition before raw[0]
+		// is read.
 		if raw := members[name]; ce.attributes[name] == "" || raw[0] != '"' {
 			return cloudEvent{}, malformed("a CloudEvent's %q must be a string that is not empty", name)
 		}
 	}
+	// Versions 1.x are compatible with 1.0. Version 0.3 has other attributes.
 	if !strings.HasPrefix(ce.attributes["specversion"], "1.") {
 		return cloudEvent{}, malformed(`a CloudEvent's "specversion" must be 1.0`)
 	}
@@ -89,6 +100,8 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 // membersOf returns the members of a JSON object, with their spelling. It stops at more
 // members than an event may have, before it stores the rest.
 func membersOf(body []byte) (map[string]json.RawMessage, error) {
+	// Tokens and not a decoded map: a body of 1 MiB can have 100,000 members, and the
+	// bound is checked at each of them.
 	d := json.NewDecoder(bytes.NewReader(unmarked(body)))
 	notObject := malformed("a CloudEvent must be a JSON object")
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -111,6 +124,7 @@ func membersOf(body []byte) (map[string]json.RawMessage, error) {
 	if _, err := d.Token(); err != nil {
 		return nil, notObject
 	}
+	// Data after the object would be lost, so it is refused.
 	if _, err := d.Token(); err != io.EOF {
 		return nil, notObject
 	}
@@ -119,6 +133,8 @@ func membersOf(body []byte) (map[string]json.RawMessage, error) {
 
 // open sets the data and its type. The type is an attribute in structured mode only.
 func (ce *cloudEvent) open(data, encoded json.RawMessage) error {
+	// In binary mode the header Content-Type has this attribute, and the event is stored
+	// in that form.
 	ce.contentType = ce.attributes["datacontenttype"]
 	delete(ce.attributes, "datacontenttype")
 	var text string
@@ -133,11 +149,16 @@ func (ce *cloudEvent) open(data, encoded json.RawMessage) error {
 		if ce.data, err = base64.StdEncoding.DecodeString(text); err != nil {
 			return malformed(`a CloudEvent's "data_base64" must be base64`)
 		}
+	// An event may have no data: its payload is empty.
 	case data == nil:
+	// Data of another type, such as text/plain, is a JSON string in this format.
+	// Receivers expect the text itself. A value that is no string stays as it is spelled.
 	case !isJSON(ce.contentType) && json.Unmarshal(data, &text) == nil:
 		ce.data = []byte(text)
 	default:
 		ce.data = bytes.Clone(data)
+		// The JSON format says that data without a type is JSON. The type is stated
+		// here, since the rule does not hold outside of the format.
 		if ce.contentType == "" {
 			ce.contentType = "application/json"
 		}
@@ -160,9 +181,12 @@ func attribute(raw json.RawMessage) (string, bool) {
 	case raw[0] == '{' || raw[0] == '[':
 		return "", false
 	}
+	// Numbers and booleans keep their spelling, so that a large integer loses no digits.
 	return string(raw), true
 }
 
+// attributeName reports whether a text has only the characters that CloudEvents permits in
+// the names of attributes.
 func attributeName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
@@ -172,6 +196,8 @@ func attributeName(s string) bool {
 	return s != ""
 }
 
+// malformed returns a refusal whose whole message the sender may see. No value of a secret
+// may be in it.
 func malformed(format string, args ...any) error {
 	return &core.Refusal{Kind: core.Invalid, Message: fmt.Sprintf(format, args...), Cause: ErrMalformed}
 }
@@ -200,6 +226,7 @@ func percentDecoded(s string) string {
 	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])
 	}
+	// Most values have no escapes, and need no copy.
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
@@ -214,6 +241,7 @@ func percentDecoded(s string) string {
 		}
 		b.WriteByte(s[i])
 	}
+	// The value is stored as text, and some databases refuse text that is not UTF-8.
 	if decoded := b.String(); utf8.ValidString(decoded) {
 		return decoded
 	}

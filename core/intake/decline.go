@@ -29,6 +29,8 @@ func Decline(consumers []Consumer) func(core.Event) []core.Declined {
 // maxShown is the maximum length of a shown filter, in characters.
 const maxShown = 200
 
+// shortened cuts a text for display. It counts characters, since a cut within a character
+// would make invalid UTF-8.
 func shortened(text string) string {
 	if characters := []rune(text); len(characters) > maxShown {
 		return string(characters[:maxShown]) + "…"
@@ -38,11 +40,15 @@ func shortened(text string) string {
 
 // decline returns why a consumer does not want an event of its source; "" if it does.
 func (c Consumer) decline(e core.Event, d *expr.Document) string {
+	// A matcher of one consumer gives the same answer as the matcher of the intake. A
+	// second implementation of the patterns could contradict it.
 	m := newMatcher([]Consumer{c})
 	wanted := m.match(e.Source, e.Type)
 	if len(wanted) == 0 {
 		return fmt.Sprintf("the type %s matches none of its events: %s", e.Type, shortened(strings.Join(c.Events, ", ")))
 	}
+	// A consumer is at most once in the matcher, so wanted has one target. Only workflows
+	// have params, and they have no filter.
 	if lacking := wanted[0].lacks(d); len(lacking) > 0 {
 		return "the payload does not fit its params: " + strings.Join(lacking, "; ")
 	}
@@ -51,6 +57,8 @@ func (c Consumer) decline(e core.Event, d *expr.Document) string {
 	}
 	holds, err := c.Filter.Match(d, expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
 	switch {
+	// An undecided filter made no job, so it counts as a refusal here. See arrivalFor for
+	// the reason.
 	case err != nil:
 		return fmt.Sprintf("its filter gives no answer: %v", err)
 	case !holds:

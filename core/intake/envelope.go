@@ -40,11 +40,11 @@ const (
 // A letter is the content of a request, ready to be stored.
 type letter struct {
 	eventType   string // valid
-	deliveryID  string
+	deliveryID  string // empty: every delivery is a new event
 	payload     []byte
-	binary      bool // the payload is not text: see [core.Event].Binary
-	contentType string
-	headers     map[string]string
+	binary      bool              // the payload is not text: see [core.Event].Binary
+	contentType string            // empty if it is unknown or was dropped
+	headers     map[string]string // names in lower case; nil if there are none
 }
 
 // An envelope is a request, with the data about its event that is outside the payload.
@@ -63,6 +63,8 @@ type envelope struct {
 
 // open reads a webhook or an API event.
 func (e *envelope) open() (letter, error) {
+	// The order matters: unwrap replaces the header and the body of the request. The
+	// digest of a source with ByBody is over the body that was signed.
 	e.signedBody = e.request.Body
 	hops, err := e.hops()
 	if err != nil {
@@ -85,6 +87,7 @@ func (e *envelope) open() (letter, error) {
 	if err != nil {
 		return letter{}, err
 	}
+	// This comes before headers, which copies the attributes.
 	e.dropUnbelieved(eventType)
 	l := letter{
 		eventType: eventType, deliveryID: deliveryID,
@@ -96,6 +99,7 @@ func (e *envelope) open() (letter, error) {
 		}
 		l.headers[core.Hops] = strconv.Itoa(hops)
 	}
+	// One line for each event, with one name: a sender controls the number of names.
 	if len(e.lost) > 0 {
 		e.log.Warn("headers not kept with the event", "source", e.source.Name, "headers", len(e.lost), "first", fmt.Sprintf("%.64q", e.lost[0]))
 	}
@@ -128,6 +132,8 @@ func (e *envelope) unwrap() error {
 	if e.binary = !readable(ce.data); e.binary && !e.source.Binary {
 		return errNotUTF8
 	}
+	// Only the attributes in the body count: ce- headers beside it are not part of the
+	// event.
 	h := maps.Clone(e.request.Header)
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, cloudEvents) })
 	for name, value := range ce.attributes {
@@ -240,6 +246,7 @@ func (e *envelope) headerType() (eventType, from string) {
 
 // memberType returns the type in the body's member "type", or in the event within the body.
 func (e *envelope) memberType() (eventType, from string) {
+	// Slack's outer type only says that there is an event inside.
 	outer := e.member("type")
 	if outer != "" && outer == e.wrapper {
 		if t := e.member("event", "type"); t != "" {
@@ -288,6 +295,7 @@ func looksLikeJSON(body []byte) bool {
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
+// usable returns the type, or the fallback type if it is not valid, with a warning.
 func (e *envelope) usable(eventType, from string) string {
 	if ValidType(eventType) {
 		return eventType
@@ -360,6 +368,8 @@ func (e *envelope) attributesID() string {
 	return bounded(percentEncoded(source) + " " + id)
 }
 
+// digested begins the digests. Ids with this prefix are digested too, so that no sender can
+// choose an id that equals the digest of another one.
 const digested = "sha256:"
 
 // bounded replaces an id that is too long or has unsuitable characters by a digest. The
@@ -456,6 +466,7 @@ func (e *envelope) keepAttributes(into map[string]string, names []string) {
 		}
 		return strings.Compare(a, b)
 	})
+	// A large attribute is left out, and smaller ones after it may still fit.
 	room, left := maxHeaderBytes, maxHeaders
 	for _, name := range names {
 		value := e.request.Header.Get(name)
@@ -469,6 +480,7 @@ func (e *envelope) keepAttributes(into map[string]string, names []string) {
 	}
 }
 
+// rank is the position of an attribute in attributesFirst; all extensions share the last.
 func rank(name string) int {
 	if i := slices.Index(attributesFirst, name); i >= 0 {
 		return i

@@ -211,6 +211,8 @@ func (in *Intake) Refused(source string, err error) {
 	in.Observe(fact)
 }
 
+// admit gives a source of another kind the text of an unknown one, so that a scan of routes
+// does not find out which sources exist.
 func (in *Intake) admit(k Kind, source string, from netip.Addr) (Source, error) {
 	s, ok := in.sources[source]
 	if !ok || s.Kind != k {
@@ -395,6 +397,7 @@ func unverified(err error) bool {
 	return ok && refusal.Message == invalidSignature
 }
 
+// address returns "" for an unknown address; its String would be "invalid IP".
 func address(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""
@@ -422,6 +425,8 @@ func (in *Intake) accept(ctx context.Context, a core.Arrival) (core.Receipt, err
 		return receipt, nil
 	}
 	err = fmt.Errorf("accept event from source %q: %w", a.Event.Source, err)
+	// If NoEffect holds, nothing is stored, and the sender can repeat the request as it
+	// is.
 	if core.IsKind(err, core.Unavailable) && !core.NoEffect(err) {
 		err = &Unknown{a.Event.ID, err}
 	}

@@ -61,6 +61,7 @@ type audience struct {
 	wild  []wildTarget
 }
 
+// A target is a consumer as the matcher keeps it, without its source and types.
 type target struct {
 	lane        core.Lane
 	filter      *expr.Filter
@@ -71,6 +72,7 @@ type target struct {
 	place       uint32 // place of its jobs' ids in their blocks; the places of its runs are beside
 }
 
+// A wildTarget is a consumer with at least one pattern, none of which matches everything.
 type wildTarget struct {
 	target
 	patterns []pattern
@@ -89,6 +91,8 @@ func newMatcher(consumers []Consumer) matcher {
 
 func (a *audience) add(c Consumer, place uint32) {
 	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, reads: c.Reads || c.Key != nil || c.Workflow != nil, maxAttempts: c.MaxAttempts, workflow: c.Workflow, place: place}
+	// A literal that a pattern of the same consumer matches is left out: the consumer
+	// would be found twice.
 	literals, patterns := split(c.Events)
 	switch {
 	case len(c.Events) == 0 || slices.ContainsFunc(patterns, pattern.everything):
@@ -147,6 +151,8 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block)
 	var about *expr.Context
 	for _, t := range wanted {
 		if t.filter != nil {
+			// The context of filters is made at most once, and only if a consumer
+			// has a filter.
 			if about == nil {
 				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
 			}
@@ -204,6 +210,8 @@ func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival 
 		var fit []target
 		for _, t := range wanted {
 			if len(t.lacks(document)) == 0 {
+				// With its key the new job would be a duplicate of the job
+				// that the operator wants to repeat.
 				t.key = nil
 				fit = append(fit, t)
 			}
@@ -241,6 +249,8 @@ func (p pattern) everything() bool {
 }
 
 func (p pattern) matches(s string) bool {
+	// The length comes first: without it, prefix and suffix could share characters, and
+	// "a*a" would match "a".
 	if len(s) < len(p.prefix)+len(p.suffix) || !strings.HasPrefix(s, p.prefix) || !strings.HasSuffix(s, p.suffix) {
 		return false
 	}

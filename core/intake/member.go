@@ -32,7 +32,7 @@ func unmarked(doc []byte) []byte { return bytes.TrimPrefix(doc, []byte("\ufeff")
 // document that is not JSON.
 func findMember(doc []byte, name string) (value []byte) {
 	var (
-		depth   int
+		depth   int    // open objects and arrays
 		key     []byte // the last text at depth 1 that can be a member's name
 		inValue bool   // whether the colon after key was passed
 	)
@@ -48,12 +48,13 @@ func findMember(doc []byte, name string) (value []byte) {
 		case '}', ']':
 			depth--
 		case ',':
-			inValue = inValue && depth != 1
+			inValue = inValue && depth != 1 // at depth 1 it ends the value
 		case ':':
 			if depth == 1 && named(key, name) {
 				inValue, value = true, nil // replaces an earlier one
 			}
 		case '"':
+			// Braces, commas and colons within a string are skipped with it.
 			end := endOfString(doc, i)
 			if end < 0 {
 				return nil
@@ -78,6 +79,9 @@ func endOfString(doc []byte, start int) int {
 			return -1
 		}
 		i += n
+		// The quote ends the string unless an odd number of backslashes is before it.
+		// Counting stops at the quote before, so each backslash is counted once, and
+		// a hostile text takes linear time.
 		escapes := 0
 		for doc[i-1-escapes] == '\\' {
 			escapes++
@@ -90,12 +94,14 @@ func endOfString(doc []byte, start int) int {
 
 // named reports whether a quoted text is the name.
 func named(quoted []byte, name string) bool {
+	// A name may be spelled with escapes, which later readers of the document decode.
 	if bytes.IndexByte(quoted, '\\') >= 0 {
 		return unquote(quoted) == name
 	}
 	return len(quoted) == len(name)+2 && string(quoted[1:len(quoted)-1]) == name
 }
 
+// unquote decodes a JSON string; "" for any other text.
 func unquote(quoted []byte) string {
 	var s string
 	if json.Unmarshal(quoted, &s) != nil {

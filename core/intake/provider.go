@@ -49,6 +49,8 @@ func providerCalled(name string) provider {
 // out: an unknown header may be a credential.
 var kept = keptHeaders()
 
+// keptHeaders adds the headers of all providers, since a source without a provider may
+// receive from any of them.
 func keptHeaders() map[string]string {
 	names := map[string]string{"Traceparent": "traceparent", "Tracestate": "tracestate"}
 	for _, p := range providers {

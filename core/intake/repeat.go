@@ -73,6 +73,8 @@ func (in *Intake) block(s Source, r Request) (b core.Block, again bool, err erro
 	if text == "" || s.Kind != Event {
 		return in.IDs.Block(), false, nil
 	}
+	// An id of another source, of an unknown form or from the future was not given out
+	// here. It gets one text, which does not say which of the three it is.
 	id, err := core.ParseID(text)
 	b, place := core.BlockOf(id)
 	switch made := id.Time(); {
@@ -103,6 +105,9 @@ func (in *Intake) known(ctx context.Context, a core.Arrival) (bool, error) {
 // repeat stores a repeated event, unless it is stored already. The answer is the same as
 // the answer to the first request would have been.
 func (in *Intake) repeat(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	// The lookup comes first, since it compares the type and the payload. A first request
+	// that is stored between the lookup and Accept does no harm: Accept stores the same
+	// arrival once.
 	known, err := in.known(ctx, a)
 	if core.IsKind(err, core.Unavailable) {
 		return core.Receipt{}, &Unknown{a.Event.ID, err}

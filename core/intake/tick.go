@@ -13,8 +13,8 @@ import (
 
 // A slotBody is the payload of a slot's event. Times are UTC.
 type slotBody struct {
-	ScheduledAt string `json:"scheduled_at"`
-	Schedule    string `json:"schedule"`
+	ScheduledAt string `json:"scheduled_at"` // time of the slot, not of the event
+	Schedule    string `json:"schedule"`     // as configured
 	Source      string `json:"source"`
 }
 
@@ -30,6 +30,8 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 	if err != nil {
 		return err
 	}
+	// The time of the event is the present, also if the slot is fired late. The payload
+	// has the slot's time.
 	now, ids := in.Clock(), in.IDs.Block()
 	event := core.Event{
 		ID:          ids.At(s.place),
@@ -40,6 +42,7 @@ func (in *Intake) Fire(ctx context.Context, source string, slot time.Time) error
 		DeliveryID:  strconv.FormatInt(slot.Unix(), 10),
 		CreatedAt:   now.UTC().Truncate(time.Millisecond),
 	}
+	// The gateway made the payload itself, so only its fit with the consumers is checked.
 	arrival, err := in.arrival(event, expr.NewDocument(payload, event.ContentType), ids)
 	if err != nil {
 		return fmt.Errorf("fire source %q: %w", source, err)

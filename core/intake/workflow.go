@@ -11,9 +11,13 @@ import (
 const maxMisfits = 10
 
 // fits checks the params of the workflows that want an event.
+// All faults are collected, so that a developer corrects the request once. One workflow
+// that cannot run refuses the event for all consumers: the sender is there to correct it.
 func fits(wanted []target, d *expr.Document) error {
 	var misfits []string
 	for _, t := range wanted {
+		// A workflow without Check needs the JSON view as well: its steps read the
+		// payload through it.
 		if t.workflow != nil && d.Err() != nil {
 			return unreadable(t.lane, d.Err())
 		}
