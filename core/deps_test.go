@@ -152,7 +152,7 @@ type listed struct {
 func packages(t *testing.T) []listed {
 	t.Helper()
 	isFunction := func(p listed) bool { return covers(module+"/functions/...", p.ImportPath) }
-	all := slices.DeleteFunc(list(t, "otel grpcnotrace", module+"/..."), isFunction)
+	all := slices.DeleteFunc(list(t, "otel grpcnotrace disable_grpc_modules", module+"/..."), isFunction)
 	all = append(all, list(t, "lambda.norpc grpcnotrace nogrpc", module+"/functions/...")...)
 	return append(all, list(t, "lambda.norpc grpcnotrace", module+"/functions/worker")...)
 }

@@ -48,7 +48,7 @@ func testMain(m *testing.M) int {
 	const module = "github.com/eventgateway/gateway/"
 	err = build("lambda.norpc grpcnotrace", module+"functions/intake", module+"functions/pull", module+"functions/worker", module+"functions/cron")
 	if err == nil {
-		err = build("otel grpcnotrace", module+"cmd/gateway")
+		err = build("otel grpcnotrace disable_grpc_modules", module+"cmd/gateway")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
