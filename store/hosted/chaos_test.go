@@ -99,8 +99,8 @@ func (c *crowd) deliver(s core.Store) {
 	}
 }
 
-// check fails if an accepted job was not delivered, or if the repeated deliveries of all jobs
-// together are more than twice, a number that the test gives.
+// check fails if an accepted job was not delivered. The parameter twice is the largest permitted
+// number of repeated deliveries, of all jobs together.
 func (c *crowd) check(t *testing.T, twice int) {
 	t.Helper()
 	more := 0

@@ -231,7 +231,7 @@ func TestTooLarge(t *testing.T) {
 		}
 	}
 	if n := c.Requests() - before; n > 0 {
-		t.Errorf("%d requests were sent for what cannot be", n)
+		t.Errorf("%d requests were sent for batches beyond the limits of D1", n)
 	}
 	if err := writes(c, store.Stmt{Name: "hundred", SQL: "SELECT COALESCE(?" + strings.Repeat(", ?", 99) + ")", Args: make([]any, 100), Reads: true}); err != nil {
 		t.Errorf("100 parameters = %v", err)

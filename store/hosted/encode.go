@@ -13,13 +13,13 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// MaxRow is how many bytes of values a row may have. D1 allows 2,000,000 for a
-// row as it is stored, and as it is read back: a claim reads an event beside its
-// job, whose error, lane and ids take the rest.
+// MaxRow is the largest number of bytes that the values of one row may have. D1 allows 2,000,000
+// for a row, both as it is stored and as it is read. A claim reads an event and its job in one
+// row, so the rest is for the error, the lane and the ids of the job.
 const MaxRow = 1_950_000
 
-// MaxPayload is how many bytes a payload may have so that its event is certain to
-// fit, whatever its headers, ids and names: those have 50,000 bytes.
+// MaxPayload is the largest payload in bytes whose event always fits into a row. The remaining
+// 50,000 bytes of MaxRow are for the headers, ids and names of the event.
 const MaxPayload = 1_900_000
 
 // Limits of D1 for one statement.
@@ -62,7 +62,7 @@ func fits(s store.Stmt) error {
 	return nil
 }
 
-// rowsOf are the values for which a statement is run: once for each row.
+// rowsOf returns the rows of parameters of a statement. The statement runs once for each row.
 func rowsOf(s store.Stmt) [][]any {
 	if s.Rows != nil {
 		return s.Rows
@@ -79,8 +79,8 @@ type query struct {
 	Params []any  `json:"params,omitempty"`
 }
 
-// encode makes the body of a request, and tells how many of its statements belong
-// to each of stmts.
+// encode makes the body of a request. counts[i] is the number of its queries that belong to
+// stmts[i].
 func encode(stmts []store.Stmt) (body []byte, counts []int, err error) {
 	var r request
 	counts = make([]int, len(stmts))
@@ -98,8 +98,9 @@ func encode(stmts []store.Stmt) (body []byte, counts []int, err error) {
 	return b.Bytes(), counts, nil
 }
 
-// appendQueries adds what a statement becomes: one query for as many of its rows
-// as may have parameters, where its text repeats itself for rows, else for each.
+// appendQueries adds the queries of a statement. If its text marks a part that repeats for each
+// row (store.D1Row), one query carries as many rows as have maxParams parameters together.
+// Otherwise each row becomes a query of its own.
 func appendQueries(all []query, s store.Stmt) []query {
 	rows := rowsOf(s)
 	head, rest, repeats := strings.Cut(s.SQL, store.D1Row)
@@ -115,8 +116,8 @@ func appendQueries(all []query, s store.Stmt) []query {
 	return all
 }
 
-// params are a row's values as D1 is to bind them. See the package comment for
-// why numbers are text.
+// params converts parameters to the types that D1 binds correctly: numbers become text. See the
+// package comment.
 func params(row []any) []any {
 	out := make([]any, len(row))
 	for i, v := range row {

@@ -17,10 +17,11 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// A failure is an answer that is not a result.
+// A failure is an answer without usable results, such as an error of D1 or the page of another
+// server.
 type failure struct {
 	status  int
-	code    int // Cloudflare's, zero if there was none
+	code    int // of Cloudflare's API; zero if the answer has none
 	message string
 
 	class  store.Class
@@ -35,8 +36,8 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("status %d, code %d: %s", f.status, f.code, f.message)
 }
 
-// What D1 says, from https://developers.cloudflare.com/d1/observability/debug-d1/
-// and SQLite's list of result codes.
+// Error messages of D1, from https://developers.cloudflare.com/d1/observability/debug-d1/ and
+// from the list of result codes of SQLite.
 var (
 	overloaded = regexp.MustCompile(`D1 DB is overloaded|Too many requests queued`)
 	transient  = regexp.MustCompile(`because its code was updated|caused object to be reset|Network connection lost|` +
@@ -56,7 +57,7 @@ var (
 
 const firstHold = 500 * time.Millisecond
 
-// classify is the meaning of an answer for the batch.
+// classify makes a failure of an answer, with its class for the batch.
 func classify(status, code int, message string) *failure {
 	f := &failure{status: status, code: code, message: message}
 	switch {
@@ -64,7 +65,7 @@ func classify(status, code int, message string) *failure {
 		f.class, f.wait = store.Overloaded, firstHold
 	case transient.MatchString(message):
 		f.class = store.Lost
-	case full.MatchString(message): // no effect, but another answer once there is room
+	case full.MatchString(message): // the batch took no effect, and can succeed once there is room
 		f.class = store.Down
 	case missing.MatchString(message):
 		f.class = store.Mismatched
@@ -74,7 +75,7 @@ func classify(status, code int, message string) *failure {
 		status == http.StatusNotFound || slices.Contains(noDatabase, code),
 		status == http.StatusMethodNotAllowed, status >= 300 && status < 400:
 		f.class = store.Misconfigured
-	case status < 500 && code == 0: // a server in between answered
+	case status < 500 && code == 0: // the answer is from a server in front of D1
 		f.class = store.Lost
 	case status >= 500 && !refused.MatchString(message), status == http.StatusRequestTimeout:
 		f.class = store.Lost
@@ -84,8 +85,8 @@ func classify(status, code int, message string) *failure {
 	return f
 }
 
-// consider takes in what the header asks for. A wait that is too long for a try
-// becomes a pause for all.
+// consider adds the headers of the answer to the failure. If Retry-After is longer than maxWait,
+// the batch is not sent again, and all batches pause for that time.
 func (f *failure) consider(h http.Header) {
 	if f.status >= 300 && f.status < 400 {
 		f.message = "to " + h.Get("Location")
@@ -101,7 +102,7 @@ func (f *failure) consider(h http.Header) {
 	}
 }
 
-// classify is the meaning of an error of a try.
+// classify maps the error of a try to its class.
 func (c *Conn) classify(err error) store.Failure {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -117,7 +118,7 @@ func (c *Conn) classify(err error) store.Failure {
 	return store.Failure{Class: f.class, Err: f, Wait: f.wait}
 }
 
-// unanswered is the meaning of the error of a request without an answer.
+// unanswered maps the error of a request that got no answer to its class.
 func (t target) unanswered(err error) store.Failure {
 	if !hopeless(err) {
 		return store.Failure{Class: store.Lost, Err: err}
@@ -128,14 +129,14 @@ func (t target) unanswered(err error) store.Failure {
 
 // A call is one batch on its way, with all its tries.
 type call struct {
-	once bool // it is not repeatable
-	sent bool // a try got as far as a connection
+	once bool // it must not be sent again: see store.Repeatable
+	sent bool // a try got past the dial, so D1 may have the batch
 }
 
 type callKey struct{}
 
-// checkRetry decides after each try whether the client sends the request again: with the error
-// of the connection, or with the failure that read made of the answer.
+// checkRetry decides after each try whether the client sends the request again. err is the error
+// of the connection, or the failure that read made of the answer.
 func (c *Conn) checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) {
 	way := ctx.Value(callKey{}).(*call)
 	var network *net.OpError
@@ -146,8 +147,8 @@ func (c *Conn) checkRetry(ctx context.Context, _ *http.Response, err error) (boo
 	return c.classify(err).Class == store.Lost, nil
 }
 
-// backoff is the wait before a try: the time that the answer named, or else one that doubles
-// from try to try.
+// backoff returns the wait before the next try: the Retry-After of the answer, or else a wait
+// that doubles from try to try. The longest wait is most.
 func backoff(first, most time.Duration, n int, resp *http.Response) time.Duration {
 	if resp != nil {
 		if wait := after(resp.Header); wait > 0 {
@@ -157,7 +158,7 @@ func backoff(first, most time.Duration, n int, resp *http.Response) time.Duratio
 	return store.Jitter(retryablehttp.DefaultBackoff(first, most, n, nil))
 }
 
-// hopeless tells errors of the connection that another try meets too.
+// hopeless reports whether every other try would meet the same error.
 func hopeless(err error) bool {
 	var cert *tls.CertificateVerificationError
 	return errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch)

@@ -179,7 +179,7 @@ func TestOddBodies(t *testing.T) {
 					t.Fatalf("ProveAtomic = %v, want it to be unavailable", err)
 				}
 				if text := c.target.opening(err).Error(); !strings.Contains(text, "the database at http://d1.example.com does not answer as D1 does") {
-					t.Errorf("opening = %q, want an error that tells what answered", text)
+					t.Errorf("opening = %q, want an error that shows the response", text)
 				}
 			})
 		})

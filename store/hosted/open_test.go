@@ -41,7 +41,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}, false)
 	page := serve(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("<html>hello</html>")) }, false)
 	secure := serve(func(w http.ResponseWriter, r *http.Request) {}, true)
-	nobody := "http://" + ports.Refusing(t)
+	refusing := "http://" + ports.Refusing(t)
 	for name, c := range map[string]struct {
 		o    Options
 		kind core.Kind
@@ -72,9 +72,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			elsewhere + " sends requests elsewhere (status 308: to https://example.com/raw): set database.hosted_sql_endpoint to the address it names"},
 		"a page": {Options{Endpoint: page, APIToken: "t"}, core.Unavailable,
 			"the database at " + page + " does not answer as D1 does: check database.hosted_sql_endpoint and the network: status 200: not an answer of D1: <html>hello</html>"},
-		"nobody there": {Options{Endpoint: nobody, APIToken: "t"}, core.Unavailable,
-			"the database at " + nobody + " cannot be reached: check database.hosted_sql_endpoint and the network: dial tcp " + nobody[len("http://"):] + ": connect: connection refused"},
-		"API not there": {with(api, func(o *Options) { o.API = nobody }), core.Unavailable, "the database at " + nobody + " cannot be reached: check the network: dial tcp"},
+		"nothing there": {Options{Endpoint: refusing, APIToken: "t"}, core.Unavailable,
+			"the database at " + refusing + " cannot be reached: check database.hosted_sql_endpoint and the network: dial tcp " + refusing[len("http://"):] + ": connect: connection refused"},
+		"API not there": {with(api, func(o *Options) { o.API = refusing }), core.Unavailable, "the database at " + refusing + " cannot be reached: check the network: dial tcp"},
 		"unknown host": {Options{Endpoint: "https://d1.invalid", APIToken: "t"}, core.Unavailable,
 			"the database at https://d1.invalid cannot be reached: check database.hosted_sql_endpoint and the network: dial tcp: lookup d1.invalid"},
 		"certificate": {Options{Endpoint: secure, APIToken: "t"}, core.Invalid,

@@ -10,10 +10,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// A target is where requests go, and what is said about it in errors.
+// A target is the server that requests go to. It also makes the error texts about that server.
 type target struct {
-	url   string // of the call
-	name  string // for people
+	url   string // of each request
+	name  string // the base address, for errors
 	token string
 	proxy bool
 	o     Options
@@ -52,7 +52,8 @@ func newTarget(o Options) (target, error) {
 	return t, nil
 }
 
-// setting says in one sentence which setting is wrong.
+// setting returns the refusal for a failure of class Misconfigured. It names the wrong setting in
+// one sentence.
 func (t target) setting(f *failure) error {
 	access := f.status == http.StatusUnauthorized || f.status == http.StatusForbidden || slices.Contains(noAccess, f.code)
 	switch {
@@ -68,6 +69,7 @@ func (t target) setting(f *failure) error {
 	return core.Refuse(core.Invalid, "Cloudflare has no D1 database %s in account %s: check database.database_id and database.account_id (%v)", t.o.DatabaseID, t.o.AccountID, f)
 }
 
+// where names the setting that has the address.
 func (t target) where() string {
 	if t.proxy {
 		return "database.hosted_sql_endpoint"
@@ -75,7 +77,8 @@ func (t target) where() string {
 	return "GATEWAY_HOSTED_SQL_API"
 }
 
-// opening is an error while opening, for the person who starts the gateway.
+// opening rewrites an Unavailable error of Open for the operator: the text names the server and
+// the settings to check. Other errors stay as they are.
 func (t target) opening(err error) error {
 	var r *core.Refusal
 	if !errors.As(err, &r) || r.Kind != core.Unavailable {
@@ -97,8 +100,7 @@ func (t target) opening(err error) error {
 	return &core.Refusal{Kind: core.Unavailable, Message: "the database at " + t.name + " cannot be reached: check " + check, Cause: cause(r.Cause)}
 }
 
-// cause is what a failed request met, without the request's URL, which repeats
-// what the sentence says.
+// cause takes the error out of a *url.Error, whose text repeats the URL.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -107,8 +109,8 @@ func cause(err error) error {
 	return err
 }
 
-// hide keeps the token out of a message, should somebody answer with it. One that
-// is shorter could be anything, and is no secret.
+// hide replaces the token in a message, in case the server repeats it. A token of fewer than 8
+// bytes is left: it may be part of an ordinary word, and is too short to be a secret.
 func (t target) hide(message string) string {
 	if len(t.token) < 8 {
 		return message
