@@ -52,7 +52,7 @@ func Open(path string) (store.Conn, error) {
 	return openFile(path, nil)
 }
 
-// Open opens the locked database for a server. It refuses one that lacks commits.
+// Open opens the locked database for a server. It refuses a database that lacks commits.
 func (l *Lock) Open() (store.Conn, error) {
 	c, err := openFile(l.path, newMarker(l))
 	if err != nil {

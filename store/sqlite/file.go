@@ -51,8 +51,8 @@ func displaced(path string) error {
 }
 
 // check reports an error unless the path still leads to the file. Each batch calls it, since
-// SQLite itself keeps working on an open file that has no name. An emptied file is not renewed:
-// the same file has lost its content, so there is nothing to go over to. The caller holds use.
+// SQLite keeps working on an open file that has no name. renew cannot help if the file was
+// emptied: no other file at the path has the content. The caller holds use.
 func (f *file) check() error {
 	now, err := os.Stat(f.path)
 	if err != nil || !os.SameFile(f.info, now) {

@@ -14,13 +14,13 @@ import (
 // locks: https://www.sqlite.org/fileformat.html#the_lock_byte_page
 const lockByte = 1<<30 + 512
 
-// lockInode locks the database file itself, which may have several names. The lock belongs to
-// the open file and not to the process: a POSIX lock would end when SQLite closes any
-// descriptor of the file. And it is a lock of one byte: flock(2) locks the whole file on NFS
-// and on macOS, and would keep SQLite out. The file must stay open until SQLite has closed it,
-// because closing it ends the POSIX locks of SQLite.
+// lockInode locks the database file itself, which may have several names. The lock belongs to the
+// open file and not to the process: a POSIX lock would end when SQLite closes any descriptor of
+// the file. It covers a single byte, since a lock of flock(2) covers the whole file on NFS and on
+// macOS and would keep SQLite out. The file must stay open until SQLite has closed it, because
+// closing it ends the POSIX locks of SQLite.
 //
-// Where there are no such locks the lock beside the file has to do.
+// On a system without such locks, only the lock beside the file protects the database.
 func lockInode(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -42,7 +42,8 @@ func lockInode(path string) (*os.File, error) {
 
 var errNoSuchLocks = errors.New("this system has no locks of open files")
 
-// fileLock asks for the lock of an open file, or asks which lock there is.
+// fileLock takes the lock of an open file (setLock), or looks for a lock of another open file
+// (findLock).
 func fileLock(f *os.File, command int) error {
 	if command == 0 {
 		return errNoSuchLocks
@@ -68,13 +69,13 @@ func unlockable(path string, cause error) error {
 func checkNames(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil // for opening it to say
+		return nil // opening the file reports the error
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); !ok || s.Nlink < 2 {
 		return nil
 	}
 	if real, err := target(path); err != nil || sizeOf(real+"-wal") >= 0 {
-		return nil // the served name has a log
+		return nil // path is the name that the gateway serves: the log is beside it
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -87,7 +88,7 @@ func checkNames(path string) error {
 	return nil
 }
 
-// sizeOf is the size of a file in bytes; negative if there is none.
+// sizeOf returns the size of a file in bytes. It is negative if there is no file.
 func sizeOf(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -14,18 +14,21 @@ import (
 // A Lock marks a database file as served by this process.
 type Lock struct {
 	path   string   // of the database, behind symbolic links
-	beside *os.File // holds the note
+	beside *os.File // the lock file, which holds the note
 	data   *os.File // the database
 	note   note
-	anew   bool // there was no database, and a gateway has served one
+	anew   bool // the database is new, though a gateway has served one at path before
 }
 
-// Acquire locks the database file, which it makes if there is none, or says which process
-// holds it. SQLite would let two processes work on one file, but each would take the other's
-// running jobs for its own when it starts. There are two locks: one of a file beside the
-// database, which names the process that holds it, and one of the database itself, which has
-// no other name and cannot be removed. Both are the kernel's: they end with the process,
-// however that ends. The file that stays behind keeps what marks.go needs.
+// Acquire locks the database file, and makes it if there is none. If another process holds the
+// lock, the error names that process. SQLite would let two processes work on one file, but each
+// would take the running jobs of the other for its own when it starts.
+//
+// There are two locks. One is on a lock file beside the database, which names the process that
+// holds the lock. The other is on the database itself: it holds under all names of the file, and
+// it cannot be removed with the lock file. Both are locks of the kernel, so they end with the
+// process, even after a crash. The lock file stays, since it has the note that marks.go
+// describes.
 func Acquire(path string) (*Lock, error) {
 	if err := checkFolder(path); err != nil {
 		return nil, err
@@ -86,8 +89,8 @@ func lockBeside(path string) (*os.File, error) {
 	return nil, unlockable(path+".lock", err)
 }
 
-// target is the file that path leads to. SQLite follows symbolic links, and two names of one
-// database must not have two logs and locks. The file need not exist.
+// target returns the file that path leads to through symbolic links. SQLite follows such links
+// too, and two names of one database must not have two logs and locks. The file need not exist.
 func target(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +109,7 @@ func target(path string) (string, error) {
 	return real, nil
 }
 
-// Warnings are facts about the file that a server should log.
+// Warnings returns facts about the file that a server should log.
 func (l *Lock) Warnings() (all []string) {
 	if l.anew {
 		all = append(all, fmt.Sprintf("a new database was made: %s was not there, though a gateway served it before", l.path))
@@ -120,7 +123,7 @@ func (l *Lock) Warnings() (all []string) {
 	return all
 }
 
-// Release gives the lock up. SQLite must have closed the file.
+// Release releases the lock. SQLite must have closed the file before.
 func (l *Lock) Release() error {
 	var errs []error
 	for _, f := range []*os.File{l.data, l.beside} {

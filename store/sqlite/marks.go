@@ -11,18 +11,19 @@ import (
 	"github.com/eventgateway/gateway/store"
 )
 
-// Marks tell a database that lost commits. Nothing in a database file says that commits are
-// missing which are in the log alone: without its log the file is an older state, and sound.
+// Marks detect a database that lost commits. Such a database looks sound: the newest commits are
+// in the WAL only, and without its WAL the file is an older state without an error.
 //
 // A mark is a number in the header of the database (user_version). The first commit after a
-// checkpoint raises it, and is then the first that only the log has. Once that commit is
-// synced the number is noted in the file of the lock. A database that a gateway opens has the
-// noted mark or a higher one, whichever process moved its log into it. If the mark is lower,
-// commits are missing.
+// checkpoint raises it, and that commit is in the WAL only. Once the commit is synced, the
+// gateway writes the mark into the lock file: this is the noted mark. A complete database has the
+// noted mark or a higher one, even if another process moved the WAL into the file. If its mark is
+// lower, commits are missing.
 //
-// That costs one page for each checkpoint, which moves some 2000. A note for each commit was
-// the alternative: a write more, and a sync of the note for nothing. So commits may go
-// unnoticed that are behind a checkpoint which this process did not make.
+// A mark costs one page for each checkpoint, which moves about 2000 pages. The alternative was a
+// note for each commit: one more write for each commit, and a sync for a note that has no further
+// use. The price is a gap: if another process made a checkpoint, the loss of the commits after it
+// may go unnoticed.
 
 // A marker puts marks into commits.
 type marker struct {
@@ -37,8 +38,8 @@ func newMarker(l *Lock) *marker {
 	return m
 }
 
-// put adds a mark to a transaction, if one is due. A mark that is rolled back is not used
-// again, since it may have been committed after all.
+// put adds a mark to a transaction, if one is due. A mark is not used again after a rollback,
+// since its commit may have taken effect all the same.
 func (m *marker) put(s *session) (put bool, err error) {
 	if m == nil || !m.due.Load() {
 		return false, nil
@@ -47,14 +48,15 @@ func (m *marker) put(s *session) (put bool, err error) {
 	return true, s.pragma(fmt.Sprintf("user_version = %d", m.next))
 }
 
-// committed notes the mark of a commit that was synced.
+// committed notes the mark of the last commit, which is synced.
 func (m *marker) committed() {
 	m.due.Store(false)
 	m.lock.note.mark = m.next
 	m.lock.note.write(m.lock.beside)
 }
 
-// expect makes the next commit get a mark: those before it were moved into the file.
+// expect makes the next commit get a mark. It is called after a checkpoint moved the commits
+// before into the file.
 func (m *marker) expect() {
 	if m != nil {
 		m.due.Store(true)
@@ -70,7 +72,7 @@ func markOf(s *session) (int64, error) {
 	return r.Rows[0][0].(int64), nil
 }
 
-// A note is what the lock file says.
+// A note is the content of the lock file.
 type note struct {
 	process int
 	mark    int64 // zero: none
@@ -96,9 +98,9 @@ func noteBeside(path string) note {
 	return readNote(f)
 }
 
-// write replaces a note by one that is as long or longer, unless the process is another. A
-// process that is killed in between leaves the lines whole. A note that cannot be written
-// leaves the one before, which asks for less.
+// write replaces the note in a file. The old note is at most as long, unless it is of another
+// process, so a process killed between the two calls leaves whole lines. If a note cannot be
+// written, the one before stays. Its mark is lower, so it asks for fewer commits.
 func (n note) write(f *os.File) {
 	text := fmt.Sprintf("process %d\nmark %d\n", n.process, n.mark)
 	if _, err := f.WriteAt([]byte(text), 0); err == nil {
@@ -113,11 +115,11 @@ func (n note) holder() string {
 	return fmt.Sprintf("process %d", n.process)
 }
 
-// walHeader is the size in bytes of a log without commits.
+// walHeader is the size in bytes of a WAL without commits.
 const walHeader = 32
 
-// Examine refuses a database file at path that lost its commits, as far as that can be told
-// without opening it. A file that a gateway is yet to make is fine.
+// Examine refuses the database file at path if it lost its commits. It finds only losses that are
+// visible without opening the file: see examine. A file that does not exist yet is fine.
 func Examine(path string) error {
 	real, err := target(path)
 	if err == nil {
@@ -126,8 +128,8 @@ func Examine(path string) error {
 	return err
 }
 
-// examine refuses a database file that is empty or missing although commits of it are known:
-// SQLite would make an empty database, and delete the log.
+// examine refuses a database file that is empty or missing although its commits are known from
+// the WAL or from the noted mark. SQLite would make an empty database, and delete the WAL.
 func examine(path string, mark int64) (missing bool, err error) {
 	size := sizeOf(path)
 	if size > 0 {

@@ -10,21 +10,21 @@ import (
 	"modernc.org/sqlite"
 )
 
-// A file that was moved to another file system and back is another file under the same name,
-// and so is a backup. A server goes over to it by itself if the file has the noted mark, which
-// says that it lacks no commits of this server. See marks.go.
+// A file that was moved to another file system and back is another file under the same name, and
+// so is a backup. A server switches to such a file by itself if the file has the noted mark: then
+// it lacks no commits of this server. See marks.go.
 //
-// All sessions are closed before one is opened anew. SQLite keeps the index of the log for all
-// sessions of a process, and POSIX locks do not keep a process from itself: sessions of the old
-// and of the new file at once could overwrite each other's pages. A session that is closed
-// leaves the log alone if its database was moved.
+// All sessions are closed before a new one is opened. SQLite shares the index of the WAL between
+// all sessions of a process, and POSIX locks do not protect a process from itself. So sessions of
+// the old and of the new file at the same time could overwrite the pages of each other. A closing
+// session leaves the WAL alone if its database was moved.
 
-// settleTime is how long files must not have changed before a server goes over to them. A move
-// between file systems copies the log last and over some time, and half of it would do for
-// SQLite.
+// settleTime is how long files must be unchanged before a server switches to them. A move between
+// file systems copies the WAL last, and the copy takes some time. SQLite would accept half of a
+// WAL.
 const settleTime = time.Second
 
-// renew closes all sessions if another database or log is at the path, and returns nil if
+// renew closes all sessions if another database or WAL is at the path. It returns nil if new
 // sessions may be opened. See file.
 func (c *conn) renew() error {
 	f := c.file
@@ -44,14 +44,14 @@ func (c *conn) renew() error {
 	}
 }
 
-// A sighting is another database at the path.
+// A sighting is another database that was found at the path.
 type sighting struct {
-	files [2]os.FileInfo // the database and its log, which may be nil
+	files [2]os.FileInfo // the database and its WAL; nil if there is none
 	since time.Time
-	why   error // it was refused
+	why   error // the refusal of the database; nil if it was not tried
 }
 
-// settled tells whether files are as they were for some time.
+// settled reports whether the files have been unchanged for settleTime.
 func (s *sighting) settled(files [2]os.FileInfo) bool {
 	if !unchanged(s.files[0], files[0]) || !unchanged(s.files[1], files[1]) {
 		*s = sighting{files: files, since: time.Now()}
@@ -66,12 +66,12 @@ func unchanged(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// renewLog keeps the commits of a log that was moved or deleted: it moves them into the file.
-// SQLite makes a new log when a session is opened.
+// renewLog saves the commits of a WAL that was moved or deleted: it moves them into the database
+// file. SQLite makes a new WAL for the next session.
 func (c *conn) renewLog() error {
 	w := c.writer
 	if w.inPlace() == nil {
-		return nil // another caller has been here
+		return nil // another caller has renewed it
 	}
 	if s := cmp.Or(w.session, w.checkpointer.session); s != nil {
 		if written, moved, err := move(s); err != nil || moved < written {
@@ -81,7 +81,7 @@ func (c *conn) renewLog() error {
 	return c.closeSessions()
 }
 
-// follow goes over to another file at the path, if it is a later state of the database.
+// follow switches to another file at the path, if the file has all commits of the database.
 func (c *conn) follow(now os.FileInfo) error {
 	log, _ := os.Stat(c.file.log)
 	if !c.seen.settled([2]os.FileInfo{now, log}) {
@@ -93,6 +93,7 @@ func (c *conn) follow(now os.FileInfo) error {
 	return c.seen.why
 }
 
+// accept switches to the file now, or returns why it must not be used.
 func (c *conn) accept(now os.FileInfo) error {
 	f, m := c.file, c.writer.marker
 	_ = c.closeSessions() // of a file that is gone
@@ -113,8 +114,8 @@ func (c *conn) accept(now os.FileInfo) error {
 	return nil
 }
 
-// reaches refuses a database whose mark is lower than a noted one. Its session keeps the log,
-// which may have been put there meanwhile.
+// reaches refuses a database whose mark is lower than a noted one. Its session does not delete
+// the WAL when it closes: another program may have put the WAL there meanwhile.
 func reaches(path string, noted int64) error {
 	s, err := dial(dsn(path, "query_only(1)"))
 	if err != nil {
@@ -134,7 +135,7 @@ func reaches(path string, noted int64) error {
 	return nil
 }
 
-// closeSessions needs use.
+// closeSessions closes all sessions. The caller holds file.use for writing.
 func (c *conn) closeSessions() error {
 	c.writer.disconnect()
 	c.writer.log = nil
