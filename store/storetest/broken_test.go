@@ -15,9 +15,9 @@ import (
 )
 
 // A suite that cannot fail proves nothing. The tests of broken stores run single checks on models
-// with one defect each, and require that the checks fail. The defects are those that a new driver
-// is likely to have: a missing condition, a look before a write, a wrong order, a limit that is
-// ignored. Each defective store is a type that embeds the [Model] and overrides one method.
+// with one defect each, and require that the checks fail. A new driver is likely to have such
+// defects: a missing condition, a look before a write, a wrong order, a limit that is ignored.
+// Each defective store is a type that embeds the [Model] and overrides one method.
 //
 // A check reports to a recorder, not to the test, so that its failure can be required. A check of
 // a race may pass by chance, so it has three attempts.
@@ -252,7 +252,7 @@ func (s acceptsAnew) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 	return s.Model.Accept(ctx, a)
 }
 
-// acceptsLate decides by what it read before other calls wrote.
+// acceptsLate looks for duplicates before other calls write, and stores its event after them.
 type acceptsLate struct{ *Model }
 
 // Accept reads and writes under two separate locks, so that other calls come in between.
@@ -299,7 +299,7 @@ func (s acceptsFolded) Accept(ctx context.Context, a core.Arrival) (core.Receipt
 	return s.Model.Accept(ctx, a)
 }
 
-// takesAll takes up to 1,000 jobs, whatever the quota.
+// takesAll ignores the number in a quota and takes up to 1,000 jobs.
 type takesAll struct{ *Model }
 
 func (s takesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -377,7 +377,7 @@ func (s settlesTwice) Settle(ctx context.Context, outcomes ...core.Outcome) (cor
 	return settled, err
 }
 
-// releasesAny releases a job whatever its state and lease.
+// releasesAny releases a job in any state and under any lease.
 type releasesAny struct{ *Model }
 
 func (s releasesAny) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
@@ -389,7 +389,7 @@ func (s releasesAny) Release(_ context.Context, due time.Time, jobs ...core.Job)
 	return nil
 }
 
-// retriesAny makes jobs available in whatever state they are.
+// retriesAny makes jobs of any status available.
 type retriesAny struct{ *Model }
 
 func (s retriesAny) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {

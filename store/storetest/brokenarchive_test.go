@@ -57,7 +57,7 @@ func TestBrokenArchivesFail(t *testing.T) {
 	}
 }
 
-// countsFromZero takes n for the number of events before the one that is asked for.
+// countsFromZero counts events from zero, so Nth of 1 returns the second newest.
 type countsFromZero struct{ *Model }
 
 func (s countsFromZero) Nth(ctx context.Context, f core.EventFilter, n int) (core.ID, error) {
@@ -256,7 +256,7 @@ func (s turnsOne) Turn(ctx context.Context, now time.Time, _ string, hold time.D
 	return s.Model.Turn(ctx, now, "", hold)
 }
 
-// turnsEver waits for the end of a turn however far in the future.
+// turnsEver waits for the end of each turn, even if a wrong clock set that end far in the future.
 type turnsEver struct{ *Model }
 
 func (s turnsEver) Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
@@ -289,7 +289,7 @@ func (s talliesAvailable) Tallies(ctx context.Context, now time.Time, lanes []co
 	return tallies, err
 }
 
-// talliesYoung does not say since when the oldest job is due.
+// talliesYoung leaves out the due time of the oldest job.
 type talliesYoung struct{ *Model }
 
 func (s talliesYoung) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {

@@ -37,7 +37,7 @@ func (s startsAll) Take(ctx context.Context, now time.Time, quotas []core.Quota)
 	return got, err
 }
 
-// startsNone moves the next start on although it took no job.
+// startsNone moves the time of the next start, although it took no job.
 type startsNone struct{ *Model }
 
 func (s startsNone) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -50,7 +50,7 @@ func (s startsNone) Take(ctx context.Context, now time.Time, quotas []core.Quota
 	return got, err
 }
 
-// probesAll lets the next probe begin at the time of the probe before.
+// probesAll permits the next probe immediately after a probe was taken.
 type probesAll struct{ *Model }
 
 func (s probesAll) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
@@ -78,7 +78,7 @@ func (s judgesLost) Settle(ctx context.Context, outcomes ...core.Outcome) (core.
 	return s.Model.Settle(ctx, outcomes...)
 }
 
-// judgesAll takes each outcome for that of the newest probe.
+// judgesAll treats each outcome as the outcome of the newest probe.
 type judgesAll struct{ *Model }
 
 func (s judgesAll) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
@@ -109,7 +109,8 @@ func (s straysAnew) Strays(ctx context.Context, now time.Time, known []core.Lane
 	return s.Model.Strays(ctx, now, known)
 }
 
-// straysKept keeps the time of a stray over the time in which its lane is known.
+// straysKept keeps the time since when a lane is a stray, although the lane was known in the
+// meantime.
 type straysKept struct{ *Model }
 
 func (s straysKept) Strays(ctx context.Context, now time.Time, known []core.Lane) (map[core.Lane]time.Time, error) {
@@ -146,7 +147,7 @@ func (s straysLeave) Strays(ctx context.Context, now time.Time, known []core.Lan
 	return found, err
 }
 
-// retriesStrays keeps the times of strays over a Retry.
+// retriesStrays does not begin the time of strays anew after a Retry.
 type retriesStrays struct{ *Model }
 
 func (s retriesStrays) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -156,7 +157,7 @@ func (s retriesStrays) Retry(ctx context.Context, now time.Time, id core.ID, lan
 	return n, err
 }
 
-// takesAhead takes a ramp of a faster clock for over.
+// takesAhead treats a ramp as over if a faster clock began it.
 type takesAhead struct{ *Model }
 
 func (s takesAhead) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {

@@ -58,7 +58,7 @@ func (s acksResting) Ack(ctx context.Context, now time.Time, lane core.Lane, ref
 	return n + more, err
 }
 
-// acksTwice counts each ref that means a job.
+// acksTwice counts each ref that names a held job, so two refs to one job count twice.
 type acksTwice struct{ *Model }
 
 func (s acksTwice) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
@@ -151,7 +151,7 @@ func (s heldUnsorted) Held(ctx context.Context, lane core.Lane, refs []core.Ref)
 	return jobs, nil
 }
 
-// lapsesEarly takes a lease for over a millisecond before its end.
+// lapsesEarly treats a lease as over a millisecond before its end.
 type lapsesEarly struct{ *Model }
 
 func (s lapsesEarly) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, limit int) ([]core.TakenJob, error) {
@@ -273,7 +273,7 @@ func (m *Model) drains(limit int, match func(*core.Job) bool, also func(*core.Jo
 // forgetAttempts deletes the attempts of a job.
 func (m *Model) forgetAttempts(j *core.Job) { delete(m.attempts, j.ID) }
 
-// drainsCompleted deletes completed jobs, the record of what was done.
+// drainsCompleted also deletes completed jobs, which are a record of finished work.
 type drainsCompleted struct{ *Model }
 
 func (s drainsCompleted) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (int, error) {

@@ -90,7 +90,7 @@ func TestBrokenRunsFail(t *testing.T) {
 	}
 }
 
-// each calls one for each of the transitions, under the model's lock.
+// each calls one with each of the transitions, under the lock of the model.
 func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (made []bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *Model) behind(t core.Transition) bool {
 	return run != nil && run.Seq != t.Seq
 }
 
-// transitsAny makes each transition, as if its Seq were that of the run.
+// transitsAny makes each transition, even if its Seq is stale.
 type transitsAny struct{ *Model }
 
 func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
@@ -118,7 +118,8 @@ func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, 
 	})
 }
 
-// transitsLate compares Seq before other calls may write, and writes afterwards.
+// transitsLate compares Seq under one lock and writes under another, so other calls may write in
+// between.
 type transitsLate struct{ *Model }
 
 func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
@@ -337,7 +338,7 @@ func (s situationsReversed) Situations(ctx context.Context, steps []core.ID) (ma
 	return found, err
 }
 
-// surveysEpochs returns steps of the first two epochs, whichever is asked for.
+// surveysEpochs returns the steps of the first two epochs and ignores the epoch of the call.
 type surveysEpochs struct{ *Model }
 
 func (s surveysEpochs) Survey(ctx context.Context, run core.ID, _ int, w core.Wanted) ([]core.Step, error) {

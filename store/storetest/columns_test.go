@@ -16,17 +16,16 @@ import (
 )
 
 // Each column of the schema must be stored and read back. This file proves that the suite notices
-// if a column is not. For each column it makes a SQLite database that forgets the column: triggers
-// replace each value that a statement writes there by the column's empty value. One check of the
-// suite, named below, must then fail. A trigger forgets the value whatever the text of the
-// statement is, so a column that no statement writes, or that no method reads, fails this test as
-// well: forgetting it changes nothing.
+// if a column is not. For each column it makes a SQLite database that forgets the column:
+// triggers replace each value that a statement writes there by the empty value of the column. One
+// check of the suite, named below, must then fail. A column that no statement writes, or that no
+// method reads, also fails this test: forgetting it changes nothing.
 //
 // SQLite stands for all databases here, since the columns, the lists of columns in statements and
 // the code that reads rows are the same for all dialects.
 
-// columnChecks names, for each column, a check that fails if the column's values are lost. Checks
-// of what a user sees of the column come before checks of its other effects.
+// columnChecks names, for each column, a check that fails if the values of the column are lost.
+// If several checks do, it names one that compares a value as users see it.
 //
 // For a new column, write a sentence about its effect at the interface in core, a check with the
 // sentence, and an entry here.
