@@ -150,7 +150,8 @@ func someFilters(events []core.Event) []core.EventFilter {
 	}
 }
 
-// Each filter is asked for each of its events in turn, and for one more than it has.
+// Nth is called with each filter: for each of its events in turn, and for one event more than it
+// has.
 func nthSelected(r *rig) {
 	events := r.storeEvents(6)
 	for _, f := range someFilters(events) {
@@ -174,7 +175,8 @@ func nthNone(r *rig) {
 	r.equal("Nth", r.nth(core.EventFilter{Source: "shop"}, 2), events[0].ID)
 }
 
-// The gateway's own alerts must not be replayed unasked: the replay would send old alerts again.
+// A filter without a source must not select the alerts of the gateway. A replay of such a filter
+// would send old alerts again.
 func nthAlerts(r *rig) {
 	want := r.storeEvents(1)[0].ID
 	a := r.arrival()
@@ -268,8 +270,8 @@ func readAfter(r *rig) {
 	r.equal("Read", r.read("", core.EventFilter{After: events[1].ID}).Items, events)
 }
 
-// The events are asked for in another order than that of their ids, and one of them twice. Their
-// jobs were stored in the reverse order of their ids, and one event's jobs belong to runs.
+// The call names the events in another order than that of their ids, and one of them twice. The
+// jobs were stored in the reverse order of their ids, and the jobs of one event belong to runs.
 func jobsOfEvents(r *rig) {
 	two, run := r.arrival(r.lane, "queue/mail"), r.runArrival(defaultWorkflow, defaultWorkflow)
 	two.Jobs[0], two.Jobs[1] = two.Jobs[1], two.Jobs[0]
@@ -292,7 +294,8 @@ func jobsOfOver(r *rig) {
 	r.equal("JobsOf: status", r.jobsOf(j.EventID)[j.EventID][0].Status, core.Retryable)
 }
 
-// An event without jobs, an unknown event and an empty question must not fail or add entries.
+// Events without jobs and unknown events must not add entries. They are no error, and neither is
+// a call without events.
 func jobsOfNone(r *rig) {
 	bare, j := r.arrival(), r.put()
 	r.accepted(bare)
@@ -311,8 +314,8 @@ func (r *rig) attemptsOf(jobs ...core.ID) map[core.ID][]core.Attempt {
 	return of
 }
 
-// Three jobs have three, two and one attempts, and are asked for in mixed order. So attempts that
-// are listed with the wrong job change the counts.
+// Three jobs have three, two and one attempts. The call names them in mixed order. If attempts
+// were listed with the wrong job, the counts would differ.
 func attemptsOfJobs(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
 	want := map[core.ID][]core.Attempt{}
@@ -378,8 +381,9 @@ func (r *rig) finishInOrder(n int) (over []core.Job) {
 	return over
 }
 
-// An operator who follows the jobs of a gateway sees this listing. It must contain each job once it
-// ends, no job that is unfinished or was revived, and jobs of runs with their runs.
+// Operators follow the jobs of a gateway by this listing. It must contain each job that has
+// ended, and the run of a job that belongs to one. It must not contain unfinished or revived
+// jobs.
 func finishedJobs(r *rig) {
 	over := r.finishInOrder(6)
 	r.settled(core.Retryable)
@@ -403,8 +407,8 @@ func finishedJobs(r *rig) {
 	r.equal("Finished: run", runs, []core.ID{t.Run.ID})
 }
 
-// The page of two begins at each finish time in turn. More must be true exactly while jobs are
-// left.
+// A page of two jobs begins at each finish time in turn. More must be true exactly if jobs follow
+// the page.
 func finishedPages(r *rig) {
 	over := r.finishInOrder(5)
 	for i, j := range over[:4] {
@@ -434,7 +438,7 @@ func finishedAfter(r *rig) {
 	r.equal("Finished", len(over), 4)
 }
 
-// Limits are those of the other listings: 0 means the default, and MaxPage is permitted.
+// A limit of 0 means the default, and MaxPage is permitted, as in the other listings.
 func finishedLimit(r *rig) {
 	r.finishInOrder(core.DefaultPage + 1)
 	p := r.finishedSince(time.Time{}, 0)

@@ -32,8 +32,8 @@ func (r *rig) settleFailure(b core.Breaker) core.Outcome {
 	return o
 }
 
-// Handlers with other thresholds and cooldowns than the defaults open at exactly their own
-// numbers.
+// A handler with its own threshold and cooldown: the breaker opens at exactly that number of
+// failures, and stays open for exactly that time.
 func opensOther(r *rig) {
 	for _, c := range []struct {
 		lane     core.Lane
@@ -79,7 +79,7 @@ func opensChanged(r *rig) {
 	r.takeCount("for a probe after its number was raised", 1, r.probe())
 }
 
-// The cooldown after a failed probe is that of the probe's own settings.
+// The cooldown after a failed probe has the length that the breaker settings of its outcome give.
 func newestFailsOther(r *rig) {
 	o := r.verdict(r.takeProbe(), core.Failure)
 	o.Breaker = core.Breaker{Failures: 1000, Cooldown: 7 * time.Second}
@@ -116,8 +116,8 @@ func closesSome(r *rig) {
 	r.equal("gates afterwards", len(r.outlooks("handler/well", "handler/nobody")), 0)
 }
 
-// A caller that got no answer asks again at the same time and must get the same answer. A later
-// call must not extend the ramp.
+// A caller that got no answer calls again with the same time, and must get the same answer. A
+// later call must not extend the ramp.
 func closesAgain(r *rig) {
 	r.openBreaker()
 	r.equal("CloseBreakers", r.closeBreakers(r.lane), []core.Lane{r.lane})

@@ -74,7 +74,8 @@ func (r *rig) wantMarks(want ...core.Mark) {
 	r.equal(fmt.Sprintf("Marks(%q)", sources), r.marks(sources...), all)
 }
 
-// Marks of several sources, one source, an unknown one and a repeated one are asked for.
+// Marks is called with several sources, with one source, with an unknown one, and with one source
+// twice.
 func marksKnown(r *rig) {
 	a, b := r.mark("a", 0), r.mark("b", time.Hour)
 	b.Schedule = "0 9 * * * +09:00"
@@ -94,8 +95,8 @@ func marksNone(r *rig) {
 	r.equal("Marks of no source", r.marks(), none)
 }
 
-// Asking must not create marks: the state of the store stays the same. RunFaults, which sees
-// statements, checks in addition that no statement writes.
+// A call of Marks must not create marks: the state of the store stays the same. RunFaults sees
+// statements, and checks in addition that none of them writes.
 func marksNoWrite(r *rig) {
 	m := r.mark("a", 0)
 	r.marked(m)
@@ -140,7 +141,8 @@ func markMany(r *rig) {
 	r.wantMarks(all...)
 }
 
-// If one call names a source twice, the later time wins, whatever the order.
+// If one call has several marks of a source, the mark with the latest time is stored, in any
+// order of the marks.
 func markTwiceInOne(r *rig) {
 	last := r.mark("a", time.Hour)
 	r.marked(r.mark("a", time.Minute), last, r.mark("a", 0))
@@ -150,8 +152,8 @@ func markTwiceInOne(r *rig) {
 	r.wantMarks(last)
 }
 
-// A store may choose whether a call takes effect after its caller is gone. It must set both marks
-// or none.
+// A store may choose whether a call takes effect after its context was canceled. It must set both
+// marks or none.
 func markGone(r *rig) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -218,7 +220,8 @@ func (r *rig) replaceMark(after time.Duration) {
 	r.wantMarks(m)
 }
 
-// Two processes with different configurations take turns. The mark is that of the last writer.
+// Two processes with different configurations set the mark in turns. The store has the mark of
+// the process that wrote last.
 func markBack(r *rig) {
 	one := r.mark("a", 0)
 	other := one

@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of the listings of runs, steps and histories that operators see. They compare whole pages
-// with what transitions wrote. A failure means that a run, step or entry is missing on a page, or
-// shown twice.
+// Checks of the listings of runs, steps and histories that operators see. They compare whole
+// pages with the rows that transitions wrote. A failure means that a run, step or entry is
+// missing on a page, or shown twice.
 
 const (
 	saysRun     = "Run returns one run"
@@ -153,8 +153,8 @@ func pageRunsMeanwhile(r *rig) {
 	r.equal("Runs of the first page's time", got, want)
 }
 
-// Every possible beginning and a limit of two are asked for. A second run with entries of the same
-// numbers must not appear.
+// History is called with every possible beginning and a limit of two. A second run has entries of
+// the same numbers, which must not appear.
 func listHistory(r *rig) {
 	other := r.fullTransition(r.takeNewRun())
 	t := r.fullTransition(r.takeNewRun())

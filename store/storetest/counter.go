@@ -27,7 +27,7 @@ const (
 
 // Cases of refs are checked through all three methods, by wantRefs.
 var counter = role{name: "Counter", checks: []check{
-	// What a ref means to each of the three methods.
+	// The meaning of a ref to each of the three methods.
 	{saysRefs, "by lease", refsLease},
 	{saysRefs, "by id", refsID},
 	{saysRefs, "after the end of the lease", refsLate},
@@ -140,13 +140,14 @@ func refsLease(r *rig) {
 	r.wantRefs("two leases", r.lane, refs, jobs[0].ID, jobs[1].ID)
 }
 
-// A ref without a lease means the job whoever holds it. Operators use such refs.
+// A ref without a lease means a running job under any lease. Operators use such refs.
 func refsID(r *rig) {
 	jobs, refs := r.putAndTake(3)
 	r.wantRefs("an id and a lease", r.lane, []core.Ref{byID(jobs[0].ID), refs[2]}, jobs[0].ID, jobs[2].ID)
 }
 
-// A slow consumer may finish a message after its lease ended, as long as no other received it.
+// A slow consumer may finish a message after its lease ended, as long as no other consumer
+// received it.
 func refsLate(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.now = jobs[0].DueAt.Add(time.Hour)
@@ -168,8 +169,8 @@ func refsNone(r *rig) {
 	r.wantIgnored("no refs", r.lane)
 }
 
-// A consumer whose message was delivered again must not ack it for the second consumer. After the
-// second one acked it, no ref means it.
+// A consumer has a message that was delivered again to another consumer. The first consumer must
+// not be able to ack it. After the second one acked it, no ref means it.
 func refStale(r *rig) {
 	j := r.taken()
 	r.now = j.DueAt
@@ -225,7 +226,7 @@ func refOdd(r *rig) {
 	r.wantRefs("a job beside odd text", r.lane, append(refs, refTo(j)), j.ID)
 }
 
-// A client that repeats a message in one request must not be told that it acked two.
+// If a client names a message twice in one request, the message must count once.
 func sameRef(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	r.wantRefs("each ref twice", r.lane, []core.Ref{refs[1], refs[0], refs[1], refs[0]}, jobs[0].ID, jobs[1].ID)
@@ -237,7 +238,7 @@ func sameJob(r *rig) {
 	r.wantRefs("a job by lease and id", r.lane, []core.Ref{refs[0], byID(jobs[0].ID), refs[0], byID(jobs[0].ID)}, jobs[0].ID)
 }
 
-// A stale ref before or after the valid one must neither hide it nor count.
+// A stale ref must not count, and must not hide a valid ref before or after it.
 func sameOlder(r *rig) {
 	old := r.taken()
 	r.now = old.DueAt
@@ -297,7 +298,8 @@ func ackEnds(r *rig) {
 	r.equal("Due", r.due(r.lane), map[core.Lane]time.Time{})
 }
 
-// Callers ack one message by lease and by id at once. Consumers count their work by the answer.
+// Callers ack one message by lease and by id at once. Exactly one of them may count it, since
+// consumers count their work by the answer.
 func raceAcks(r *rig) {
 	for range r.scaled(20) {
 		j := r.taken().Job
@@ -379,7 +381,8 @@ func extendPast(r *rig) {
 	r.equal("Take: attempt", r.takeOnly(j.ID, r.quota(1)).Attempt, 2)
 }
 
-// Some databases count only rows that change. A consumer would believe that it lost the message.
+// Some databases count only rows that change. With such a count, a consumer would believe that it
+// lost the message.
 func extendSame(r *rig) {
 	jobs, refs := r.putAndTake(2)
 	for range 3 {
@@ -443,7 +446,7 @@ func heldOrder(r *rig) {
 	r.equal("Held", ids(r.held(r.lane, refs...)), want)
 }
 
-// Held is called by consumers that only look. It must not extend a lease.
+// Consumers call Held to look at their messages. It must not extend a lease.
 func heldReads(r *rig) {
 	_, refs := r.putAndTake(2)
 	want := r.state()

@@ -24,8 +24,8 @@ func (r *rig) putEachStatus() []core.Job {
 	return append(jobs, r.accepted(late)...)
 }
 
-// Everything unfinished or dead goes, with its attempts. Completed jobs and acked messages stay,
-// since they are the record of what was done. The lane then works as a new one.
+// Drain deletes all unfinished and dead jobs with their attempts. Completed jobs and acked
+// messages stay as a record of finished work. The lane can then be used like a new one.
 func drainAll(r *rig) {
 	done := r.settled(core.Completed)
 	pulled := r.taken().Job
@@ -59,7 +59,7 @@ func drainLane(r *rig) {
 	r.equal("Attempts", len(r.attempts(want[0].ID)), 1)
 }
 
-// The operator saw jobs up to an id. Jobs that arrived since then must stay.
+// An operator has seen the jobs below an id. Jobs that arrived since then must stay.
 func drainBelow(r *rig) {
 	first := r.putEachStatus()
 	second := r.putEachStatus()
@@ -125,8 +125,8 @@ func raceDrains(r *rig) {
 // newestID sorts after every id.
 const newestID core.ID = "~"
 
-// A worker may hold a drained job. Its outcome is lost, and neither its release nor time restores
-// the job.
+// A worker may hold a drained job. The outcome of that worker is lost. Neither its release nor
+// the end of its lease brings the job back.
 func drainHeld(r *rig) {
 	jobs, refs := r.putAndTake(3)
 	r.drainOf(r.lane, newestID, 100)

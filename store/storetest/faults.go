@@ -10,12 +10,12 @@ import (
 )
 
 // The fault tests. Each call of a store is one batch that takes effect whole or not at all, and
-// may be sent again. RunFaults proves both with a scenario of about a hundred calls (scenario.go).
-// One play of the scenario runs without faults and notes what the store shows after each step. In
-// each later play, a few steps fail at their next statement. Right after a fault, the store must
-// show the state before or after the step. After the step is repeated, it must show the state
-// after it. If a driver fails here, a crash or a lost connection would leave half of an event, a
-// run or a settlement.
+// may be sent again. RunFaults proves both with a scenario of about a hundred calls
+// (scenario.go). One play of the scenario runs without faults and records the content of the
+// store after each step. In each later play, a few steps fail at their next statement. Right
+// after a fault, the store must show the state before or after the step. After the step is
+// repeated, it must show the state after it. If a driver fails here, a crash or a lost connection
+// would leave half of an event, a run or a settlement.
 
 // RunFaults checks that each call is atomic and may be sent twice. It plays a scenario again and
 // again, until each statement of each step has failed once. It then does the same with lost
@@ -62,9 +62,9 @@ func stride(o Options) int {
 const faultDistance = 4
 
 // eachInTurn plays the scenario until each statement, or batch, of each step has failed once, or
-// one of each stride, a few in each play. All plays share one store. Each play has its own lanes,
-// source and ids. A play takes faultDistance steps between two faults, so a scenario of 100 steps
-// has at most 25 faults, and the number of plays is that of the longest batch or a little more.
+// one of each stride. All plays share one store. Each play has its own lanes, source and ids.
+// Faults of one play are at least faultDistance steps apart, so a scenario of 100 steps has at
+// most 25 faults in a play. The step with the most statements, or batches, needs the most plays.
 func eachInTurn(r *rig, f *Fault, how faultKind, stride int) {
 	clean := newPlay(r, f, 0)
 	clean.record, clean.states = true, []scene{{}}

@@ -9,10 +9,10 @@ import (
 
 // Checks of gates: the circuit breaker and the rate limit of a lane. A gate is a row that Take
 // reads and Settle moves, so all processes of a database agree on it. The checks set the rig's
-// time to the moments before, at and after each limit. A failure means that a handler that is down
-// is called without a pause, that one which recovered is flooded, or that it is never called
-// again. The checks of probes and verdicts are in probes.go, those of strays in strays.go, those
-// of breaker settings in breakers.go.
+// time to the moments before, at and after each limit. A failure means that workers call a
+// failing handler without a pause, flood a recovered handler, or never call it again. The checks
+// of probes and verdicts are in probes.go, those of strays in strays.go, those of breaker
+// settings in breakers.go.
 
 const (
 	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
@@ -460,7 +460,8 @@ func raceStarts(r *rig) {
 	r.equal("the last start", last.Sub(r.now), time.Duration(len(at)-1)*interval)
 }
 
-// A worker that has not seen the newest closing does not know the ramp. Its Take must fail.
+// A worker that has not seen the newest closing does not know the ramp. Its Take must return no
+// jobs.
 func closedInterval(r *rig) {
 	g := r.closeBreaker()
 	for _, at := range []time.Time{{}, g.ClosedAt.Add(-time.Millisecond), g.ClosedAt.Add(time.Millisecond)} {
@@ -471,7 +472,7 @@ func closedInterval(r *rig) {
 	r.takeCount("with that of the gate", 1, r.paced(1, time.Second, 0))
 }
 
-// The same holds for a probe of a breaker that closed and opened again.
+// A probe must name the newest closing as well, after the breaker closed and opened again.
 func closedProbe(r *rig) {
 	g := r.closeBreaker()
 	r.now = r.now.Add(core.RampTime)

@@ -39,8 +39,8 @@ type guard struct {
 // statement may have several guards, and a guard may be in several statements. Each pair of a
 // statement and a guard is a mutation of its own.
 var guards = []guard{
-	// Leases and row locks: a worker writes only what it holds, and takers do not wait for each
-	// other.
+	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
+	// wait for each other.
 	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
@@ -86,9 +86,9 @@ var guards = []guard{
 	{"held", []string{"succeed", "fail"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs\s+WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"first", []string{"mark_strays"}, regexp.MustCompile(`AND gates\.stray_since IS NULL`), ``},
 	{"long", []string{"set_back"}, regexp.MustCompile(`AND (gates\.stray_since <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	// Queues: what a ref means, which leases are over, and what a drain must leave.
+	// Queues: the meaning of a ref, expired leases, and the jobs that a drain must leave.
 	{"lease", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lease = COALESCE\((?:\?|r\.\w+), jobs\.lease\))`), `AND ($1 OR 1 = 1)`},
-	{"anybody's", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
+	{"any holder", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
 	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
 	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},

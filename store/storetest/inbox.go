@@ -49,7 +49,7 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysKey, "after the first job finished", acceptKeyFinished},
 	{saysKey, "within one arrival", acceptKeyTwice},
 	{saysKey, "without a key", acceptKeyNone},
-	// The same from concurrent callers.
+	// Delivery ids and keys from concurrent callers.
 	{saysOneAtATime, "delivery id", raceDelivery},
 	{saysOneAtATime, "key", raceKey},
 	{saysOneAtATime, "two keys in opposite orders", raceKeys},
@@ -114,7 +114,7 @@ func acceptSame(r *rig) {
 	r.equal("Jobs", r.jobs(core.JobFilter{}).Items, []core.Job{jobs[1], jobs[0]})
 }
 
-// The same without jobs, where only the event's id shows the repetition.
+// The arrival has no jobs, so only the id of its event shows the repetition.
 func acceptSameNoJobs(r *rig) {
 	a := r.arrival()
 	r.accepted(a)
@@ -239,7 +239,7 @@ func acceptKeyLanes(r *rig) {
 	r.accepted(b)
 }
 
-// A key stays taken while the job is stored, in whichever way the job ended.
+// A key stays in use as long as its job is stored, even after the job ended.
 func acceptKeyFinished(r *rig) {
 	for _, s := range []core.Status{core.Completed, core.Dead} {
 		key := string(s)

@@ -186,7 +186,7 @@ func showNoEvent(r *rig) {
 	}
 }
 
-// The same for jobs.
+// Unknown, empty and odd ids, and the id of an event, are not found as jobs.
 func showNoJob(r *rig) {
 	for _, id := range []core.ID{r.ids.Next(), "", "%", r.stock.events[0].ID} {
 		if _, err := r.store.Job(context.Background(), id); !core.IsKind(err, core.NotFound) {
@@ -258,7 +258,8 @@ func pageEvents(r *rig) {
 	r.wantEvents(f, nil)
 }
 
-// Alerts appear if their source is asked for and never otherwise, also not by their type.
+// Alerts appear only if the filter names their source. A filter with their type alone does not
+// select them.
 func listAlerts(r *rig) {
 	alerts := core.EventFilter{Source: core.AlertSource}
 	r.wantEvents(alerts, newest(r.stock.alerts))
@@ -390,13 +391,13 @@ func moreExact(r *rig) {
 	r.equal("Events of a source: More at the number", r.events(crm).More, false)
 }
 
-// An operator must not see a job as running whose worker vanished.
+// If the worker of a job vanished, operators must not see the job as running after its lease.
 func showOver(r *rig) {
 	r.equal("Job with its lease over: status", r.job(r.stock.by["overdue"].ID).Status, core.Retryable)
 	r.equal("Job with its lease: status", r.job(r.stock.by["running"].ID).Status, core.Running)
 }
 
-// The same in listings by lane and by event.
+// Listings by lane and by event also show a job with an expired lease as retryable.
 func listOver(r *rig) {
 	over := r.stock.by["overdue"]
 	for _, f := range []core.JobFilter{{Lane: over.Lane}, {EventID: over.EventID}} {

@@ -17,11 +17,11 @@ import (
 // the end of the order of lanes, in which gates are locked.
 var lockLanes = []core.Lane{"handler/a", "handler/b", "handler/y", "handler/z"}
 
-// RunLocks has several stores over one database, each with its own connections, take and settle
-// in the same lanes and make transitions of the same runs. Some of the lanes are paced, and all
-// of them have failures now and then. Every call must succeed. A store hides a deadlock by a
-// retry, so the calling test must ask the database whether there was one. Each taker's clock is
-// apart ahead of the one before.
+// RunLocks has several stores over one database take and settle in the same lanes, and make
+// transitions of the same runs. Each store has its own connection. Some of the lanes are paced,
+// and all of them have failures now and then. Every call must succeed. A store hides a deadlock
+// by a retry, so the calling test must ask the database whether there was one. The clock of each
+// taker is skew ahead of the clock of the taker before.
 func RunLocks(t *testing.T, skew time.Duration, stores ...core.Store) {
 	r := newRig(t, stores[0], Options{})
 	for _, l := range lockLanes {

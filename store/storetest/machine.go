@@ -15,10 +15,10 @@ import (
 )
 
 // The model-based test. rapid draws random sequences of calls. A machine makes each call on the
-// store and on a [Model], and compares the answers. After each call it compares what both show:
-// jobs, events, gates, marks, attempts and runs. So the test finds combinations of calls for which
-// no sentence has a check. rapid shortens a sequence that fails, and prints the calls that are
-// left.
+// store and on a [Model], and compares the answers. After each call it compares the contents of
+// both: jobs, events, gates, marks, attempts and runs. So the test finds combinations of calls
+// for which no sentence has a check. rapid shortens a sequence that fails, and prints the calls
+// that are left.
 //
 // The store and the model choose leases for themselves. So the machine keeps both leases of each
 // taken job, and compares jobs without the values of leases.
@@ -131,8 +131,9 @@ type heldJob struct {
 	outcome   *core.Outcome // nil until settled; it may be sent again
 }
 
-// newMachine prepares the sequence with the given number, from 1. Earlier sequences left jobs in
-// the same store: the lanes and the source of this one are new, and base is what the others left.
+// newMachine prepares the sequence with the given number, from 1. All sequences share a store, so
+// this one has new lanes and a new source. base is the number of unfinished jobs of earlier
+// sequences.
 func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	r := newRig(rt, s, o)
 	r.armed = map[core.ID]bool{}
@@ -328,7 +329,7 @@ func (m *machine) recoverLane(t *rapid.T) {
 	m.equal("Recover", m.recover(l), want)
 }
 
-// retryOne retries a job that was taken, whatever its state is now.
+// retryOne retries a job that was taken before. The job may have any status by now.
 func (m *machine) retryOne(t *rapid.T) {
 	id := m.drawHeld(t).job.ID
 	want, _ := m.model.Retry(context.Background(), m.now, id, "")

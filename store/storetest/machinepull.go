@@ -14,8 +14,8 @@ import (
 // repeated or made up as often as valid.
 
 // drawRefs draws refs to taken jobs, by lease, by id or with a made-up lease, some of them
-// several times. refs are the store's and twins the model's. The lane is most often the lane of
-// the first ref.
+// several times. refs are for the store, and twins are the same refs for the model. The lane is
+// most often the lane of the first ref.
 func (m *machine) drawRefs(t *rapid.T) (lane core.Lane, refs, twins []core.Ref) {
 	lane = rapid.SampledFrom(append(slices.Clone(m.lanes), "queue/nobody")).Draw(t, "lane")
 	for i := range rapid.IntRange(1, 4).Draw(t, "refs") {

@@ -167,9 +167,9 @@ func (c *limited) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resul
 	return c.Conn.Batch(ctx, stmts...)
 }
 
-// migrateOutrun has a process continue with steps that a faster process has done since the first one
-// looked. The slower process dies before each step that drops an index. It must not leave an
-// index behind that the faster one had dropped.
+// migrateOutrun lets two processes migrate one database. The slower process has looked at the
+// steps before the faster one does them. The slower one dies before each step that drops an
+// index. It must not leave an index behind that the faster one has dropped.
 func migrateOutrun(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, dial func() store.Conn) {
 	migrated(t, newStore(dial()))
 	for done, step := range store.SchemaSteps() {
@@ -199,9 +199,9 @@ func (c *outdated) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	return res, err
 }
 
-// refuseNewer marks a database as migrated by a newer version. This version must refuse it with a
-// text that tells the operator what to do, and change nothing. A schema that lacks a step in the
-// middle is at the step before it.
+// refuseNewer marks a database as migrated by a newer version. This version must change nothing,
+// and its refusal must tell the operator that the database is newer. A schema that lacks a step
+// in the middle counts as being at the step before it.
 func refuseNewer(t *testing.T, newStore func(store.Conn) *store.Store, dial func() store.Conn) {
 	s, conn := newStore(dial()), dial()
 	migrated(t, s)

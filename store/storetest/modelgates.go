@@ -123,7 +123,8 @@ func (m *Model) allowed(now time.Time, q core.Quota) int {
 }
 
 // pass changes the gate for the jobs that passed it, and sets their start times. A probe reserves
-// the gate until its time is over. A paced Take moves the next start on by its jobs.
+// the gate until its time is over. A paced Take moves the next start by one interval for each of
+// its jobs.
 func (m *Model) pass(now time.Time, q core.Quota, lease core.Lease, some []core.TakenJob) {
 	g := m.gate(q.Lane)
 	g.taker = lease

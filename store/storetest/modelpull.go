@@ -121,7 +121,8 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	return t
 }
 
-// Peek implements [core.Ledger]. It shows what Take would return, without the effects of a Take.
+// Peek implements [core.Ledger]. It returns the jobs that a Take would return, and changes
+// nothing.
 func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -171,7 +171,7 @@ func (r *rig) wantJobPages(f core.JobFilter, want []core.Job) {
 	}
 }
 
-// The same for the jobs of a lane.
+// Pages of seven lead through the jobs of a lane while others arrive.
 func pageJobsUnderInserts(r *rig) {
 	want := r.many(r.scaled(120))
 	var times map[core.ID]int
@@ -236,7 +236,7 @@ func defaultEvents(r *rig) {
 	r.equal("Events: More of the rest", rest.More, false)
 }
 
-// The same for jobs.
+// A listing of jobs without a limit has DefaultPage jobs. One more makes a second page.
 func defaultJobs(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage)...))
 	p := r.jobs(core.JobFilter{})

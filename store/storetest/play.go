@@ -9,8 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// One run of the fault tests' scenario, and what the store shows after each of its steps. See
-// [RunFaults].
+// One play of the scenario of the fault tests, and the content of the store after each of its
+// steps. See [RunFaults].
 
 // A play is one run of the scenario. Events, jobs, steps and runs have names, such as "first/0"
 // for the first job of the event "first", which are the same in each play. So the contents of a
@@ -204,9 +204,10 @@ func (p *play) step(name string, call func() error) {
 	}
 }
 
-// callWithFault makes the call of a step, with a failing statement if it is the step's turn. It
-// reports whether a statement failed. It waits faultDistance steps after the fault before, and
-// moves the turn of the step on.
+// callWithFault makes the call of a step and reports whether a statement failed. A statement
+// fails if some statements of the step have not failed in earlier plays, and if the last fault of
+// this play is at least faultDistance steps ago. A later play then fails a later statement of the
+// step.
 func (p *play) callWithFault(call func() error) (bool, error) {
 	if p.turns == nil || p.turns[p.steps] == 0 || p.steps < p.last+faultDistance {
 		return false, call()

@@ -11,8 +11,8 @@ import (
 // The checks of probes and verdicts. gates.go lists them. A probe is the one delivery that
 // tests a handler while its breaker is open.
 
-// A probe is taken at the end of the cooldown, not a millisecond before, and only one although
-// nine jobs are asked for. The gate then waits for its outcome.
+// A probe is taken at the end of the cooldown and not a millisecond before. The quota asks for
+// nine jobs, and gets one. The gate then waits for the outcome of the probe.
 func probeTime(r *rig) {
 	g := r.openBreaker()
 	r.now = g.OpenUntil.Add(-time.Millisecond)
@@ -27,7 +27,8 @@ func probeTime(r *rig) {
 	r.equal("Take without a Pass: Probe", r.takeOnly(r.accepted(r.arrival("handler/b"))[0].ID, core.Quota{Lane: "handler/b", N: 1, Hold: leaseTime}).Probe, false)
 }
 
-// A lane whose breaker is closed gives no probe, with failures, without, or after it closed.
+// A Take returns no probe while the breaker of the lane is closed: without failures, with one,
+// and after the breaker has closed again.
 func probeClosed(r *rig) {
 	r.putMany(1)
 	r.takeCount("of a lane without failures", 0, r.probe())
@@ -232,7 +233,7 @@ func verdictsLanes(r *rig) {
 	}
 }
 
-// Outcomes under stale leases do not count, alone or beside valid ones, whatever their order.
+// Outcomes under stale leases do not count, alone or beside valid ones, in any order.
 func verdictsLost(r *rig) {
 	r.putMany(3)
 	late := r.take(3)
@@ -288,8 +289,9 @@ func counts(r *rig) {
 	}
 }
 
-// Twenty deliveries fail at once on several processes. The breaker opens once, at the threshold,
-// and exactly one outcome is told so, so that operators get one alert.
+// Twenty deliveries fail at once, as in several processes. The breaker opens once, at the
+// threshold. Exactly one answer of Settle may say that its outcome opened the breaker, so that
+// operators get one alert.
 func raceFailures(r *rig) {
 	n := 4 * core.BreakerThreshold
 	r.putMany(n)
@@ -370,7 +372,8 @@ func newestOthers(r *rig) {
 	r.wantGate("after outcomes of other deliveries", want)
 }
 
-// An older probe ends after a newer one started, with each verdict. Only the newer one counts.
+// An older probe ends after a newer one started, with each verdict. Only the outcome of the newer
+// probe counts.
 func newestOlder(r *rig) {
 	for _, word := range []string{"f", "s", "."} {
 		r.lane = core.HandlerLane(word)

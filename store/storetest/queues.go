@@ -7,9 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of what queues need beside Take: messages whose last lease ended, counts, looking without
-// taking, dead letters and draining. A failure means that a message disappears without a trace, or
-// that operators see a wrong backlog.
+// Checks of the calls that queues need beside Take: messages whose last lease ended, counts,
+// looking without taking, dead letters and draining. A failure means that a message disappears
+// without a trace, or that operators see a wrong backlog.
 
 const (
 	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes, with their events, whose lease is over and whose last attempt is used up, the longest over of each lane first"
@@ -130,8 +130,9 @@ func (r *rig) last() core.TakenJob {
 	return r.takeOnly(a.Jobs[0].ID, r.quota(1))
 }
 
-// The job is returned from the end of its last lease on, until it is extended or settled. Jobs
-// with attempts left, without a limit, or never taken are not.
+// Lapsed returns the job from the end of its last lease on, until the job is extended or settled.
+// It does not return jobs with attempts left, jobs without a limit of attempts, or jobs that were
+// never taken.
 func lapsedOver(r *rig) {
 	j := r.last()
 	left := r.taken() // has attempts left
@@ -154,7 +155,7 @@ func lapsedOver(r *rig) {
 	r.equal("status of a job with attempts left", r.job(left.ID).Status, core.Running)
 }
 
-// Jobs are returned in the order in which lanes are asked for. Other lanes are left out.
+// The jobs come in the order of the lanes in the call. Other lanes are left out.
 func lapsedLanes(r *rig) {
 	want := map[core.Lane]core.TakenJob{}
 	all := []core.Lane{"queue/a", "queue/b", "queue/c"}
@@ -168,7 +169,7 @@ func lapsedLanes(r *rig) {
 	r.equal("Lapsed of an unknown lane", r.lapsed(9, "queue/nobody"), []core.TakenJob{})
 }
 
-// Leases ended in another order than that of the ids.
+// The leases end in another order than that of the ids. The jobs come in the order of those ends.
 func lapsedOrder(r *rig) {
 	a, b, c := r.last(), r.last(), r.last()
 	r.extend(a.DueAt.Add(time.Second), r.lane, refTo(b.Job))
@@ -211,7 +212,7 @@ func lapsedSpent(r *rig) {
 	r.equal("Lapsed once it is dead", ids(r.lapsed(9, r.lane)), []core.ID{})
 }
 
-// Lapsed is called often, for lanes with many jobs.
+// Lapsed is called often, for lanes with many jobs, so it must not write.
 func lapsedReads(r *rig) {
 	r.last()
 	r.now = r.now.Add(leaseTime)
@@ -242,7 +243,7 @@ func tallyEach(r *rig) {
 	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5, OldestDue: r.now}})
 }
 
-// Jobs of lanes that are not asked for do not count.
+// Jobs of lanes that the call does not name do not count.
 func tallyLanes(r *rig) {
 	for i, l := range []core.Lane{"queue/a", "queue/b", "queue/c"} {
 		r.lane = l
@@ -321,7 +322,7 @@ func peekDue(r *rig) {
 	r.equal("Peek once they are taken", r.peek(r.lane, 9), []core.TakenJob{})
 }
 
-// The order is that in which eight single takes return the jobs.
+// Peek returns eight jobs in the order in which single takes return them.
 func peekOrder(r *rig) {
 	r.putReversed(lanes(r.lane, 5)...)
 	r.accepted(r.arrival(lanes(r.lane, 3)...))
@@ -423,7 +424,7 @@ func deadPages(r *rig) {
 	}
 }
 
-// Limits are those of other listings.
+// A limit of 0 means the default, and MaxPage is permitted, as in other listings.
 func deadLimit(r *rig) {
 	r.accepted(r.arrival(lanes(r.lane, core.DefaultPage+1)...))
 	var outcomes []core.Outcome

@@ -261,8 +261,9 @@ func (r *rig) raceStaleLease(late func(core.Job) (held bool, err error), check f
 	}
 }
 
-// Both at once: either the outcome is stored, or the job is taken again. Both would be a second
-// delivery of completed work, and neither would leave the job without a worker.
+// A worker settles a job after its lease while another worker takes the job. Either the outcome
+// is stored, or the job is taken again. If both happened, completed work would be delivered
+// again. If neither did, no worker would have the job.
 func raceSettleTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		settled, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
@@ -279,7 +280,8 @@ func raceSettleTake(r *rig) {
 	})
 }
 
-// The same for a consumer's ack.
+// A consumer acks a message after its lease while another consumer takes the message. Either the
+// ack counts, or the message is taken again.
 func raceAckTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Ack(context.Background(), r.now, r.lane, []core.Ref{refTo(j)})
@@ -296,7 +298,8 @@ func raceAckTake(r *rig) {
 	})
 }
 
-// The same for an extension. The stored lease and its end must be those of the call that counted.
+// A consumer extends an expired lease while another consumer takes the message. Exactly one of
+// the two calls counts. The stored lease and its end must come from that call.
 func raceExtendTake(r *rig) {
 	r.raceStaleLease(func(j core.Job) (bool, error) {
 		n, err := r.store.Extend(context.Background(), r.now.Add(time.Second), r.lane, []core.Ref{refTo(j)})
@@ -315,8 +318,8 @@ func raceExtendTake(r *rig) {
 	})
 }
 
-// A consumer acks and rejects a message at once, as two of its threads may. One of both counts,
-// and the other leaves no attempt.
+// A consumer acks and rejects a message at once, as two of its threads may. One of the two calls
+// counts, and the other leaves no attempt.
 func raceAckSettle(r *rig) {
 	for range r.scaled(30) {
 		j := r.taken().Job
@@ -403,7 +406,8 @@ func raceOutcomes(r *rig) {
 	}
 }
 
-// One outcome is sent by 16 callers, as after lost answers. None may be told that it is lost.
+// 16 callers send one outcome at once, as after lost answers. The store must not report it as
+// lost to any of them.
 func raceSettle(r *rig) {
 	for range r.scaled(20) {
 		j := r.taken().Job
@@ -446,7 +450,7 @@ func raceSettleMany(r *rig) {
 	}
 }
 
-// One arrival is sent by 16 callers. All get the answer of the first.
+// 16 callers send one arrival at once. All of them get the answer of the first.
 func raceAccept(r *rig) {
 	for range r.scaled(20) {
 		a := r.arrival(r.lane, "queue/b")

@@ -92,8 +92,8 @@ func raceTransits(r *rig) {
 	}
 }
 
-// raceSameMark has many callers send the same transition at once, as a caller that got no answer
-// sends it twice. All of them must be told that it is made.
+// raceSameMark has many callers send the same transition at once, as after lost answers. The
+// store must report the transition as made to all of them.
 func raceSameMark(r *rig) {
 	for range r.scaled(20) {
 		j := r.takeNewRun()

@@ -199,8 +199,8 @@ func replayKeys(r *rig) {
 	r.equal("Accept of the key", r.accept(r.keyed("k")), core.Receipt{EventID: first.Event.ID, Duplicate: true})
 }
 
-// An event that was purged gets no jobs, which could never be delivered. A stored event beside it
-// does.
+// An event that was purged gets no jobs, since they could never be delivered. A stored event of
+// the same call gets its job.
 func replayNone(r *rig) {
 	j := r.put()
 	lost, known := r.replayOf(r.ids.Next(), []core.Lane{r.lane}, defaultWorkflow), r.replayOf(j.EventID, []core.Lane{r.lane})
@@ -212,8 +212,8 @@ func replayNone(r *rig) {
 	r.wantNoRun(lost.Runs[0].ID, lost.Runs[0].StepID)
 }
 
-// An operator's client that got no answer repeats the call, also after jobs were completed and the
-// run moved on. The answer is the first one.
+// The client of an operator repeats a call that it got no answer to, also after jobs were
+// completed and the run moved on. It gets the first answer again.
 func replayTwice(r *rig) {
 	one, two := r.put(), r.put()
 	r.take(2)
@@ -244,8 +244,7 @@ func replayTogether(r *rig) {
 	r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), 1+2*r.scaled(8))
 }
 
-// The turn is free again exactly after its hold, and a caller with another hold has no earlier
-// claim.
+// The turn is free again exactly at the end of its hold, also for callers with a shorter hold.
 func turns(r *rig) {
 	for range 3 {
 		r.equal("Turn", r.turn("purge", leaseTime), true)

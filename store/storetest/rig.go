@@ -24,9 +24,10 @@ type tb interface {
 }
 
 // A rig is a store under test with its fixtures. Its methods fail the test on an error, so that a
-// check reads as a list of calls and results. Names of methods tell what happens on a difference:
-// a method that begins with "want" fails the test and continues, and one that returns stored
-// things, such as take or putAndTake, ends the test if the store did not do it.
+// check reads as a list of calls and results. If an answer differs from the expected one, the
+// name of the method decides how the test goes on. A method that begins with "want" fails the
+// test and continues. A method that returns stored things, such as take or putAndTake, ends the
+// test.
 type rig struct {
 	tb
 	store core.Store
@@ -254,7 +255,7 @@ func (r *rig) settle(outcomes ...core.Outcome) {
 	}
 }
 
-// lost settles outcomes and returns the ids of those that the store reports as lost.
+// lost settles outcomes and returns the ids of the jobs whose outcomes were lost.
 func (r *rig) lost(outcomes ...core.Outcome) []core.ID {
 	r.Helper()
 	return r.settlement(outcomes...).Lost
@@ -286,8 +287,8 @@ func (r *rig) release(due time.Time, jobs ...core.Job) {
 	}
 }
 
-// recover makes the running jobs of lanes due now, as a process does that starts on its own file.
-// It returns their number.
+// recover makes the running jobs of lanes due now, as a process does when it starts and no other
+// process uses its database. It returns their number.
 func (r *rig) recover(lanes ...core.Lane) int {
 	r.Helper()
 	n, err := r.store.Recover(context.Background(), r.now, lanes)
@@ -400,7 +401,8 @@ func (r *rig) wantAbsent(a core.Arrival) {
 }
 
 // equal compares two values. Times are equal if they are the same instant, and nil is equal to
-// empty. The failure names what was compared, and shows the difference. The test continues.
+// empty. The failure begins with the text of the caller, and shows the difference. The test
+// continues.
 func (r *rig) equal(what string, got, want any) {
 	r.Helper()
 	diff := cmp.Diff(want, got, equalOptions...)

@@ -17,8 +17,8 @@ import (
 // defaultWorkflow is the workflow of runs unless a check names another.
 const defaultWorkflow = "onboarding"
 
-// definition returns the definition of a workflow. The hash is that of the text, as in the engine,
-// so the same workflow has the same definition in all checks.
+// definition returns the definition of a workflow. The hash is computed from the text, as in the
+// engine, so the same workflow has the same definition in all checks.
 func definition(workflow string) core.Definition {
 	body := "name: " + workflow + "\n"
 	return core.Definition{Hash: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Body: body}

@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of what workers read of workflow runs: definitions, situations, steps, tokens and
-// receipts. A worker decides by them alone what a step does next. transit.go has the checks of
-// transitions, and raceruns.go the races.
+// Checks of the calls by which workers read workflow runs: definitions, situations, steps, tokens
+// and receipts. A worker decides the next change of a run by these answers alone. transit.go has
+// the checks of transitions, and raceruns.go the races.
 
 const (
 	saysDefinition   = "Definition returns the definition that was stored with the first run that follows it"
@@ -110,7 +110,7 @@ func (r *rig) wantDefinition(want core.Definition) {
 	r.equal("Definition", got, want)
 }
 
-// A worker must not take a missing definition for an empty workflow.
+// A worker must not mistake a missing definition for an empty workflow.
 func showNoDefinition(r *rig) {
 	r.newRun()
 	if _, err := r.store.Definition(context.Background(), definition("another").Hash); !core.IsKind(err, core.NotFound) {
@@ -162,7 +162,7 @@ func situationsAbove(r *rig) {
 	r.equal("Situation: Above", got.Above, above)
 }
 
-// Situations of three runs are read at once, each asked for twice.
+// One call names the steps of three runs, each step twice.
 func situationsSeveral(r *rig) {
 	a := r.runArrival(defaultWorkflow, defaultWorkflow, "billing")
 	r.accept(a)
@@ -175,8 +175,8 @@ func situationsSeveral(r *rig) {
 	r.equal("Situations", r.situations(ids...), want)
 }
 
-// Unknown steps, jobs without steps and runs' ids are absent, and a stored step beside them is
-// not.
+// Unknown steps, jobs without steps and ids of runs are absent from the answer. A stored step of
+// the same call is present.
 func situationsNone(r *rig) {
 	s, bare := r.newRun(), r.put()
 	want := map[core.ID]core.Situation{s.Step.ID: s}
@@ -209,8 +209,8 @@ func surveyEach(r *rig) {
 	}
 }
 
-// The steps were stored in reverse order, and are asked for in several ways at once. Each appears
-// once.
+// The steps are stored in reverse order. The call selects each of them by several fields at once,
+// and each appears once.
 func surveyOrder(r *rig) {
 	j := r.takeNewRun()
 	t := r.fullTransition(j)

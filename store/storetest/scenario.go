@@ -127,8 +127,8 @@ func (p *play) moveMarks(how string, after time.Duration, schedule string, sourc
 	p.step(fmt.Sprintf("marks %v %s", sources, how), func() error { return p.store.Mark(context.Background(), marks...) })
 }
 
-// accept accepts an arrival under a name. The same name is the same arrival. A job is written
-// "lane:key" and named after its event: "name/0".
+// accept accepts an arrival under a name. Another call with the same name sends the same arrival.
+// A job is written "lane:key" and named after its event: "name/0".
 func (p *play) accept(name, delivery string, jobs ...string) {
 	p.Helper()
 	p.acceptPart(name, delivery, len(jobs), jobs...)

@@ -7,9 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The checks of Settle, Release and Recover. worklist.go lists them. If Settle failed, a worker's
-// result would be lost and the work repeated. If it counted too much, the result of a worker that
-// lost its lease would overwrite that of the next one.
+// The checks of Settle, Release and Recover. worklist.go lists them. If Settle dropped a valid
+// outcome, the work would be repeated. If Settle stored the outcome of a worker that lost its
+// lease, that outcome would overwrite the result of the next worker.
 
 // after returns a taken job as an outcome leaves it.
 func after(j core.Job, o core.Outcome) core.Job {
@@ -115,7 +115,7 @@ func settleTakenAgain(r *rig) {
 	}
 }
 
-// A worker that released a job has no say any more.
+// The outcome of a worker that has released the job is lost.
 func settleReleased(r *rig) {
 	j := r.taken().Job
 	r.release(r.now.Add(leaseTime), j)
@@ -166,7 +166,7 @@ func settleTwice(r *rig) {
 	}
 }
 
-// The same within one call, as when a worker's buffer has an outcome twice.
+// One call has the same outcome twice, as when the buffer of a worker has it twice.
 func settleTwiceInOne(r *rig) {
 	j := r.taken().Job
 	o := r.ended(j, core.Completed)
@@ -205,8 +205,8 @@ func settleTwiceBeside(r *rig) {
 	r.wantJob(after(j, o))
 }
 
-// The released job is as before the Take, except for its due time and the time at which it was
-// due.
+// A released job is as before the Take, except for two fields. DueAt is the time of the call, and
+// ScheduledAt is the due time before.
 func releaseNew(r *rig) {
 	want := r.put()
 	due := r.now.Add(5 * time.Second)

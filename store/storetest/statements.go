@@ -128,8 +128,8 @@ func eachArrival(r *rig) {
 	r.accepted(both)
 }
 
-// eachOperation makes the calls of operators except those for single rows. It has each filter for
-// which a store uses another index.
+// eachOperation makes the calls of operators except those for single rows. It calls them with
+// each filter for which a store uses another index.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
 	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}} {

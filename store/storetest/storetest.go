@@ -21,7 +21,7 @@
 // is the only other clock. The [core.Ledger] judges leases by it, so it must show the machine's
 // time.
 //
-// # What else is proved
+// # Further proofs
 //
 //   - The model-based test (machine.go): [Model] is the same contract as the shortest program that
 //     keeps it. Random sequences of calls are made on it and on the store, and both must show the

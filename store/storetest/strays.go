@@ -10,8 +10,9 @@ import (
 // lists them. If a stray were not found, its jobs would wait for ever. If its gate were reset too
 // early, a process with an older configuration would close a breaker that others need.
 
-// Lanes with unfinished jobs that no configuration knows are found, with the time of the first
-// look. Finished jobs make no stray, running ones do.
+// Strays returns the lanes that have unfinished jobs and are not among the known lanes, with the
+// time of the call that first found them. A running job makes its lane a stray, a finished job
+// does not.
 func straysFound(r *rig) {
 	r.equal("Strays of an empty store", len(r.strays()), 0)
 	r.accepted(r.arrival("handler/a", "handler/b", "alert/c", "handler/b"))

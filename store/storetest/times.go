@@ -7,8 +7,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// times checks due times to the millisecond. Due times decide who may work on a job. A database
-// that rounds, converts zones or compares times as text would let a job start early, or twice.
+// times checks due times to the millisecond. A worker may have a job from its due time on. A
+// database that rounds, converts zones or compares times as text would let a job start early, or
+// twice.
 var times = role{name: "Times", checks: []check{
 	{"A job is due from its due time on", "", dueExactly},
 	{"Times are stored in milliseconds", "", keepMillis},
@@ -21,7 +22,8 @@ var times = role{name: "Times", checks: []check{
 	{saysIDAhead, "in listings", listedAside},
 }}
 
-// Five jobs are due a millisecond apart. Each Take of all returns exactly one.
+// Five jobs are due a millisecond apart. At each of these times, a Take with a quota of nine
+// returns exactly one job.
 func dueExactly(r *rig) {
 	start := r.now
 	var want []core.ID

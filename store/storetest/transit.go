@@ -167,8 +167,8 @@ func transitUnknown(r *rig) {
 	r.wantNotMade(r.fullTransition(j))
 }
 
-// One call has transitions of many runs. A stale one must neither stop the others nor leave
-// anything.
+// One call has transitions of two runs, one of them stale. The stale transition must neither
+// stop the others nor store anything.
 func transitSome(r *rig) {
 	j, behind := r.takeNewRun(), r.takeNewRun()
 	r.mustTransit(r.transitionOf(behind.Situation.Run, core.EntryStarted))
@@ -236,13 +236,14 @@ func transitDefinition(r *rig) {
 	}
 }
 
-// A worker that got no answer sends its transition again, and must be told that it is made.
+// A worker that got no answer sends its transition again. The store must report the transition as
+// made.
 func transitAgain(r *rig) {
 	t := r.fullTransition(r.takeNewRun())
 	r.wantIdempotent("Transit", func() { r.mustTransit(t) })
 }
 
-// The repetition is in one call with a new transition of another run.
+// One call has a transition that was made before and a new transition of another run.
 func transitAgainBeside(r *rig) {
 	t, other := r.fullTransition(r.takeNewRun()), r.fullTransition(r.takeNewRun())
 	r.mustTransit(t)

@@ -67,7 +67,8 @@ func transitHolds(r *rig) {
 	r.equal("HeldUntil once it is made again", r.heldUntil(end.Run), map[core.ID]time.Time{j.ID: j.DueAt, idle.ID: {}})
 }
 
-// A lost transition must not set HeldUntil, in a call of its own or beside the one that is made.
+// A lost transition must not set HeldUntil, neither alone in a call nor after a transition that
+// is made.
 func transitHoldsBehind(r *rig) {
 	j := r.takeNewRun()
 	t := r.transitionOf(j.Situation.Run, core.EntryStarted)

@@ -8,9 +8,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of Retry, Purge and migrations. Retry is what operators do after a handler was repaired.
-// Purge runs for ever in the background. A failure means that dead jobs stay dead, or that a purge
-// deletes what is still needed or leaves what is not.
+// Checks of Retry, Purge and migrations. Operators call Retry after they repaired a handler.
+// Purge runs in the background for ever. A failure means that dead jobs stay dead, that a purge
+// deletes rows that are still in use, or that it leaves old rows behind.
 
 const (
 	saysRetry      = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
@@ -54,7 +54,7 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryStray, "one", retryStray},
 	{saysRetryStray, "of a lane", retryStrays},
 	{saysRetryRun, "", retryRuns},
-	// Purge: what it deletes, how much of it in a call, and what it must leave.
+	// Purge: the rows that it deletes, their number in a call, and the rows that it must leave.
 	{saysPurge, "", purgeOver},
 	{saysPurge, "not at that time", purgeBefore},
 	{saysPurge, "an event without jobs", purgeJobless},
@@ -96,7 +96,7 @@ func retryOne(r *rig) {
 	r.wantJob(other)
 }
 
-// Its due time is the time of the Retry, not that of the failure.
+// The due time of a retried job is the time of the Retry, not the time of its failure.
 func retryDue(r *rig) {
 	j := r.settled(core.Dead)
 	r.now = r.now.Add(time.Hour)
@@ -107,7 +107,8 @@ func retryDue(r *rig) {
 	r.equal("Take", ids(r.take(1)), []core.ID{j.ID})
 }
 
-// The job used up all attempts and repeats. After a Retry it has as many as a new one.
+// The job used up all attempts, and the repeats after expired leases (core.MaxRepeats). After a
+// Retry it has as many attempts as a new one.
 func retryBudget(r *rig) {
 	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
@@ -163,8 +164,8 @@ func retryLane(r *rig) {
 	r.equal("Retry of an unknown lane", r.retry("", "queue/nobody"), 0)
 }
 
-// Completed, waiting, running and new jobs are named one by one, by lane and altogether, before
-// and after their due times. A running job that was retried would run twice.
+// Retry names jobs that are not dead: by id, by lane and all together, before and after their due
+// times. None of them may change. A retried running job would run twice.
 func retryOthers(r *rig) {
 	want := []core.Job{r.settled(core.Completed), r.settled(core.Retryable), r.taken().Job, r.put()}
 	r.now = r.now.Add(time.Second)
@@ -193,13 +194,14 @@ func retryUnknown(r *rig) {
 	r.wantJob(dead)
 }
 
-// Jobs that an operator retried by id must not be ended early as those of a stray.
+// After a Retry by id, the time of the strays begins anew. Otherwise the retried job could be
+// ended early, as a job of a stray.
 func retryStray(r *rig) {
 	dead := r.settled(core.Dead)
 	r.retryInStray(func() int { return r.retry(dead.ID, "") })
 }
 
-// The same for a lane. A Retry of nothing begins the time anew as well.
+// A Retry of a lane begins the time of the strays anew as well, even if the lane has no dead job.
 func retryStrays(r *rig) {
 	r.settled(core.Dead)
 	r.retryInStray(func() int { return r.retry("", r.lane) })
@@ -238,7 +240,7 @@ func (r *rig) wantNoEvent(id core.ID) {
 	}
 }
 
-// A completed and a dead job go with their events a millisecond after they finished.
+// A completed and a dead job are deleted with their events a millisecond after they finished.
 func purgeOver(r *rig) {
 	over := []core.Job{r.settled(core.Completed), r.settled(core.Dead)}
 	r.now = r.now.Add(time.Millisecond)
@@ -250,7 +252,7 @@ func purgeOver(r *rig) {
 	r.equal("Purge again", r.purge(10), 0)
 }
 
-// A job that finished at the very time stays, with its event and attempt.
+// A job that finished exactly at the time of the purge stays, with its event and attempt.
 func purgeBefore(r *rig) {
 	want := r.settled(core.Completed)
 	r.equal("Purge at the very time", r.purge(10), 0)
@@ -259,7 +261,7 @@ func purgeBefore(r *rig) {
 	r.equal("Attempts", len(r.attempts(want.ID)), 1)
 }
 
-// Events without jobs go by the time of their arrival.
+// Events without jobs are deleted by the time of their arrival.
 func purgeJobless(r *rig) {
 	a := r.arrival()
 	r.accepted(a)
@@ -462,7 +464,7 @@ func schema(r *rig) {
 	}
 }
 
-// Schema is asked by commands that must not change the database.
+// Commands that must not change the database call Schema, so Schema must not write.
 func schemaOnly(r *rig) {
 	want := r.settled(core.Dead)
 	schema(r)

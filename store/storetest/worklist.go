@@ -44,7 +44,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueAbsent, "", dueAbsent},
 	{saysDueAbsent, "unchanged gate", dueUnmoved},
 	{saysDueReads, "", dueNoWrite},
-	// Take: which jobs, in which order, under which lease, with what beside them.
+	// Take: which jobs, in which order, under which lease, and with which events.
 	{saysTake, "leases", takeLeases},
 	{saysTake, "the given lanes only", takeLanes},
 	{saysTake, "each lane's longest due first", takeOldest},
@@ -109,7 +109,7 @@ func takeLeases(r *rig) {
 	r.equal("Take while it is leased", len(r.takeQuotas(r.quota(9))), 0)
 }
 
-// A lane that is not asked for keeps its job.
+// A lane without a quota keeps its job.
 func takeLanes(r *rig) {
 	a := r.arrival("handler/a", "handler/b", "handler/c")
 	r.accepted(a)
@@ -134,7 +134,8 @@ func (r *rig) putReversed(lanes ...core.Lane) []core.Job {
 	return order
 }
 
-// Single takes return jobs by due time, not by id. Retries would otherwise starve.
+// Single takes return jobs by due time, not by id. In the order of ids, due retries of old jobs
+// would always come before new jobs.
 func takeOldest(r *rig) {
 	order := r.putReversed(lanes(r.lane, 5)...)
 	for i, want := range order {
@@ -335,8 +336,8 @@ func (r *rig) takeUntilSpent(maxAttempts int) core.TakenJob {
 	return r.take(1)[0]
 }
 
-// Jobs of handlers and of queues, with one attempt and with three, are returned as spent
-// afterwards.
+// Jobs with one attempt and with three, of handlers and of queues, use up their attempts. The
+// next Take returns them as spent.
 func takeSpent(r *rig) {
 	for _, n := range []int{1, 3} {
 		for lane, repeats := range map[core.Lane]int{core.HandlerLane(nth(n)): core.MaxRepeats, core.QueueLane(nth(n)): 0} {
@@ -348,7 +349,7 @@ func takeSpent(r *rig) {
 	}
 }
 
-// The worker ends a spent job as dead. It shows as many attempts as it was permitted.
+// A worker ends a spent job as dead. The job then shows as many attempts as it was permitted.
 func settleSpent(r *rig) {
 	j := r.takeUntilSpent(2)
 	o := r.ended(j.Job, core.Dead)
@@ -385,7 +386,8 @@ func dueEarliest(r *rig) {
 	r.equal("Due(c, a)", r.due("queue/c", "handler/a"), want)
 }
 
-// Due returns a time in the past if a job is due, whatever the time of the caller.
+// Due returns a time in the past if a job is due. The answer does not depend on the time of the
+// call.
 func duePast(r *rig) {
 	retry := r.settled(core.Retryable)
 	first := r.put()
