@@ -177,7 +177,8 @@ func firstRows(results []Result) [][]any {
 func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values []string, err error) {
 	for last := ""; ; last = values[len(values)-1] {
 		args := append(of[:len(of):len(of)], last)
-		// The recursive form has its condition twice. The number of question marks tells.
+		// The statement has the condition twice if it is recursive. Then it has more question
+		// marks than arguments so far, and gets the arguments of the condition again.
 		args = append(args, of[:min(len(of), strings.Count(st.sql, "?")-len(args))]...)
 		rows, err := s.read(ctx, st, args...)
 		if err != nil || len(rows) == 0 {

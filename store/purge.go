@@ -376,7 +376,7 @@ const (
 )
 
 const (
-	// The condition that no job and no run refers to an event. It searches jobs_event and
+	// The condition that no job and no run refers to an event. It uses the indexes jobs_event and
 	// runs_event.
 	unreferenced = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
 

@@ -83,8 +83,8 @@ func decodeHeaders(s string) map[string]string {
 	return h
 }
 
-// inBase64 is the encoding of a payload that is not text. A text column does not accept
-// arbitrary bytes in every database, and neither does JSON, as which D1 sends values.
+// inBase64 is the encoding of a payload that is not text. Text columns of some databases do not
+// accept arbitrary bytes. JSON, in which D1 sends values, does not accept them either.
 const inBase64 = "base64"
 
 // encodePayload returns a payload as it is stored.

@@ -74,8 +74,9 @@ func onlyRow(st statement, rows [][]any) ([]any, error) {
 // doubled each time, add up to about one second.
 const maxRereads = 10
 
-// rereadUntil returns the results of the reads at the end of a batch, and repeats the reads
-// until the results are complete. If they never are, it returns an error of kind Unavailable.
+// rereadUntil returns the results of the reads at the end of a batch, and repeats the reads until
+// the results are complete. If the results stay incomplete, it returns an error of kind
+// Unavailable.
 //
 // The reason is MariaDB (seen in 10.11). A committing transaction there releases its row locks
 // a moment before readers without locks see its rows. A claim, or an INSERT that finds its key
