@@ -95,16 +95,16 @@ func services(g *Gateway) (err error) {
 	bell := g.shared.bell
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
-	// The command line has these services without a bell and an observer. Here a change wakes the
-	// worker at once, and is a fact like all others.
+	// The command line makes these services without a bell and an observer. In this process a
+	// change rings for the worker at once, and the observer gets a fact about it.
 	g.Queues.Bell, g.Queues.Observe = bell, g.observe
 	g.Jobs = Jobs(g.config, g.Store, g.Clock)
 	g.Jobs.Bell, g.Jobs.Observe = bell, g.observe
 	g.Breakers = Breakers(g.config, g.Store, g.Clock)
 	g.Breakers.Observe = g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
-	// The runner is the one that serves the worker's steps and callbacks, so changes of one run
-	// queue up in one place of the process.
+	// Operators, the worker and callbacks share one runner. So all changes of one run queue up in
+	// one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Runs.Names, g.Runs.Current = names(g.config), g.config.Definition
 	g.Events, err = g.newEvents(g.config, bell)

@@ -140,8 +140,8 @@ func newGateway(c *config.Config, d Deps, s *shared) (*Gateway, error) {
 
 // newPart assembles the state of all gateways, and a part of the rest.
 func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
-	// The wrappers of the store: metrics see each call as the database sees it, and vitals see
-	// what the services see.
+	// The store gets two wrappers. The metrics are the inner one and measure the calls to the
+	// database. The vitals are the outer one and record the results that the services get.
 	d.Rest = cmp.Or(d.Rest, DefaultRest)
 	if d.Machine == nil {
 		d.Machine = d.Clock

@@ -43,8 +43,9 @@ func (g *Gateway) ids() *core.IDs {
 
 // A generation is a gateway that runs until another one replaces it.
 //
-// Its life: newGeneration, run, retire, and the end of gone. A generation that serves when the
-// program ends is not retired: it stops with the program's context.
+// Its life: newGeneration makes it, run starts it, retire ends it, and gone is closed when all of
+// it has stopped. A generation that serves when the program ends is not retired: it stops with
+// the program's context.
 type generation struct {
 	*Gateway
 	stop  context.CancelFunc

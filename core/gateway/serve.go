@@ -63,8 +63,8 @@ func (p *Program) limit(l net.Listener) net.Listener {
 func shutdown(server *http.Server, drain time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(drain, time.Second))
 	defer cancel()
-	// A request that is still open may be a slow client. The senders of events repeat what was cut
-	// off, since they got no reply.
+	// A request that is still open may be from a slow client. Close cuts it off without a reply,
+	// so its sender repeats the event.
 	if server.Shutdown(ctx) != nil {
 		server.Close()
 	}
