@@ -102,7 +102,7 @@ var errBusy error = core.Refuse(core.Unavailable, "others are at this workflow r
 func (r *Runner) finish(ctx context.Context, p patience, turns ...*turn) error {
 	var outages patience
 	for {
-		// Turns that are over leave the round. The others go on with what they have: a view that was
+		// Turns that are over leave the round. The other turns keep their state: a view that was
 		// read, or a transition that was sent without an answer.
 		turns = slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return t.over })
 		if len(turns) == 0 {
@@ -152,7 +152,8 @@ func sleep(ctx context.Context, most time.Duration) error {
 
 // round tries each turn once.
 func (r *Runner) round(ctx context.Context, turns []*turn) error {
-	// Read what is needed, compute each transition, and store all in as few batches as possible.
+	// Read the missing views, compute each transition, and store all transitions in as few
+	// batches as possible.
 	if err := r.look(ctx, turns); err != nil {
 		return err
 	}
