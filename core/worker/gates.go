@@ -103,8 +103,8 @@ func (v *gateView) countPending(o core.Outcome) {
 	defer v.mu.Unlock()
 	switch o.Verdict {
 	case core.Success:
-		// A success ends the row of failures, also of those that are not stored yet. An open
-		// breaker closes only when the store has seen its probe.
+		// A success ends the row of failures, including failures that are not stored yet. An open
+		// breaker closes only when the store has the outcome of its probe.
 		delete(v.failing, o.Lane)
 		if g := v.gates[o.Lane]; !g.Open() {
 			g.Failures = 0

@@ -6,11 +6,11 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// After a reload, another worker of the same process takes from the lanes, maybe in another
-// way. The old worker hears the bell no more, the process stops its ticks, and the attempts
-// that they have begun go on beside those of the new worker.
+// After a reload, another worker of the same process takes from the lanes, and may have other
+// settings. The old worker gets no rings of the bell any more, and the process stops its ticks.
+// The attempts that it has begun go on beside those of the new worker.
 
-// Leave makes the worker hear the bell no more. Rings on which it has not acted go to other
+// Leave ends the rings of the bell for this worker. Rings that it has not handled yet go to other
 // workers. The caller then stops the ticks.
 func (w *Worker) Leave() {
 	w.left.Store(true)

@@ -300,8 +300,8 @@ func TestStepThatOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// The same holds for an attempt that finds that the run no longer needs the job: the finding
-// is lost, and the next attempt counts.
+// An attempt finds that the run no longer needs the job, and its lease ends before that is
+// stored. The finding is lost, and the next attempt counts.
 func TestStaleStepThatOutlivesItsLease(t *testing.T) {
 	for _, rest := range []time.Duration{time.Second, 0} {
 		synctest.Test(t, func(t *testing.T) {

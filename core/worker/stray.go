@@ -17,9 +17,9 @@ const (
 	// NotConfigured is the error of a job that died because no process takes from its lane.
 	NotConfigured = "handler not configured"
 
-	// adoptRest is how long a worker waits between two looks for lanes to adopt, give or
-	// take a quarter. Other processes and the command line make runs go on of which this
-	// process has not heard.
+	// adoptRest is how long a worker waits between two looks for lanes to adopt, give or take a
+	// quarter. It bounds the delay of runs that other processes or the command line continue,
+	// since this process gets no ring for those.
 	adoptRest = 10 * time.Second
 
 	strayBatch = 100
