@@ -10,9 +10,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestEachFieldOfAJobTravels: TestThereAndBack compares jobs with all of their fields. Without
-// this test, a new field of core.Job that no record has would go unnoticed: --url would show
-// another job than the database.
+// TestEachFieldOfAJobTravels: the jobs that TestThereAndBack compares have all fields set.
+// Without this test, a new field of core.Job that no record has would go unnoticed: --url would
+// show another job than the database.
 func TestEachFieldOfAJobTravels(t *testing.T) {
 	unsent := []string{"Key", "Lease", "Host"} // secret or not shown; Host is tested by itself
 	jobs, seen := rapid.Custom(someJob), map[string]bool{}

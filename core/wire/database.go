@@ -14,7 +14,7 @@ import (
 // another database, which a running gateway cannot change to.
 type Database struct {
 	Name string `json:"name"` // such as "postgres db.example/gateway"
-	ID   string `json:"id"`   // the same for the same database under any name, as far as the gateway can know
+	ID   string `json:"id"`   // does not depend on the name, as far as the gateway can know
 }
 
 // Proof is the header field of a request for the [Database]: a time, and its keyed hash

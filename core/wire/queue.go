@@ -28,7 +28,8 @@ type Queue struct {
 
 // QueueOf returns the record of a queue.
 func QueueOf(q manage.Listed) Queue {
-	// Depth is what a consumer still has to do: it leaves the dead messages out.
+	// Depth counts the messages that consumers still have to process, so it leaves dead messages
+	// out.
 	record := Queue{
 		Name:       q.Name,
 		Source:     Text(q.Source),
@@ -88,8 +89,8 @@ type MessageTail struct {
 // MessageOf returns the record of a message.
 func MessageOf(m core.TakenJob) Message {
 	payload, encoding := PayloadOf(m.Event)
-	// A consumer decides by the content type, as it would for a request. "base64" alone must be
-	// named, since no content type says it.
+	// A consumer decides by the content type, as for the body of a request. Only "base64" must be
+	// named, since no content type says that.
 	if encoding == PayloadText {
 		encoding = ""
 	}

@@ -87,7 +87,7 @@ func orNull(text []byte) json.RawMessage {
 // isJSON reports whether a text is JSON in UTF-8. json.Valid alone accepts other bytes in strings.
 func isJSON(text []byte) bool { return utf8.Valid(text) && json.Valid(text) }
 
-// List maps a list. The result for an empty list is an empty list, not null.
+// List makes the record of each item. The result for an empty list is an empty list, not null.
 func List[T, R any](items []T, record func(T) R) []R {
 	// make, since encoding/json writes a nil slice as null.
 	out := make([]R, len(items))
