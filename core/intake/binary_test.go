@@ -63,8 +63,8 @@ func TestBinaryPayloads(t *testing.T) {
 	}
 }
 
-// TestNotText: without binary: true the sender reads the fixed text, and the cause says what an
-// operator can change.
+// TestNotText: a source without binary: true refuses bytes that are not text. The sender gets a
+// fixed text, and the cause names the setting that an operator can change.
 func TestNotText(t *testing.T) {
 	d := newDoor(binarySources)
 	const head = `{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"AP8="}`

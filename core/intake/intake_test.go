@@ -21,7 +21,7 @@ var received = time.Date(2026, 3, 4, 5, 6, 7, 891_234_567, time.UTC)
 // inbox is a store that keeps the arrivals that it accepted, and answers as the test sets.
 type inbox struct {
 	got    []core.Arrival
-	answer core.Receipt // zero answers as for a new event
+	answer core.Receipt // zero means the answer for a new event
 	err    error
 }
 
@@ -36,7 +36,7 @@ func (i *inbox) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 }
 
-// door is an Intake with everything around it in view.
+// A door is an Intake with its store, and with the facts that it reported.
 type door struct {
 	*Intake
 	inbox inbox

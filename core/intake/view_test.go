@@ -13,8 +13,8 @@ func nested(levels int) string {
 	return `{"type": "order.created", "id": 7, "in": ` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + "}"
 }
 
-// JSON that is nested too deep for its view is refused if a consumer has to read it. It became
-// a text, which no filter matches, and was sent on as a string.
+// JSON that is nested too deep for its view is refused if a consumer has to read it. If it were
+// taken as text, no filter would match it, and consumers would get a string.
 func TestPayloadsWithoutView(t *testing.T) {
 	filter, err := expr.ParseFilter(`$.id == 7`)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// fulfilment is a workflow whose payloads need a field called id, as one that consumes
-// a source.
+// fulfilment is a workflow, as a consumer of the events of a source. Its payloads need a field
+// called id.
 func fulfilment(name, source string, events ...string) Consumer {
 	id, err := expr.ParsePath("$.id")
 	if err != nil {
