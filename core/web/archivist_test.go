@@ -15,7 +15,7 @@ import (
 // archivist knows three events, numbered 1 to 3: one of each sort of payload, the first
 // with a job of each kind and a run. It records the calls that it gets.
 type archivist struct {
-	store  *store // whose state it shares
+	store  *store // both have the same state
 	events int    // how many there are to export; 3 unless set
 	breaks bool   // exporting fails behind the last of them
 

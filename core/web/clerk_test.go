@@ -16,7 +16,7 @@ import (
 // clerk knows one run of each status, numbered 1 to 4 in the order of a run's life, and
 // two tokens, "g00d" and "odd/token". It records the calls that it gets.
 type clerk struct {
-	store *store // whose state it shares
+	store *store // both have the same state
 
 	mu    sync.Mutex
 	calls []string

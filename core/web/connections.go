@@ -63,7 +63,7 @@ type limited struct {
 	probes   seats
 }
 
-// Seats are the connections for one purpose, and their bounds.
+// Seats are the open connections of one kind, ordinary or probes, and their bounds.
 type seats struct {
 	most, each int
 	hosts      map[netip.Addr]*host

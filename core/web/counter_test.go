@@ -17,8 +17,8 @@ import (
 // is empty. It knows the messages whose ids begin with "known". A known message with "spent" in
 // its id is dead after a nack. It records the calls that it gets.
 type counter struct {
-	store *store                      // whose state it shares
-	wait  func(context.Context) error // if set, before messages are there
+	store *store                      // both have the same state
+	wait  func(context.Context) error // if set, called before messages are returned
 
 	mu     sync.Mutex
 	calls  []string

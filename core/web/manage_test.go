@@ -116,7 +116,7 @@ func TestExportThatBreaksOff(t *testing.T) {
 }
 
 func TestExportThatBreaksAtOnce(t *testing.T) {
-	w := newWorld(t, "export breaks") // few lines are not sent before the end
+	w := newWorld(t, "export breaks") // it breaks before 64 KiB of lines, so no head is sent
 	got := ask(w.handler(), "GET", "/api/export/events", "")
 	if got.Code != 500 || got.Body.String() != `{"error":"Internal error"}` {
 		t.Errorf("%d %s, want 500", got.Code, got.Body)

@@ -124,7 +124,7 @@ type checkup struct {
 	depth int
 	err   error
 
-	answered atomic.Bool // the first check; the check of writes comes after it
+	answered atomic.Bool // the database answered the read; the check of writes follows
 }
 
 // A healthBody answers /health. Depth is missing if the database did not answer.

@@ -108,8 +108,8 @@ func (o *outflow) full(client usage, least int) *pull.Full {
 	if o.freed == nil {
 		o.freed = make(chan struct{})
 	}
-	// The reason tells the client either to read its own replies or to wait. If reserved bytes are
-	// the only hindrance there is no reason, since most of them come back at once.
+	// The reason tells the client either to read its own replies or to wait. If reserved bytes
+	// are the only hindrance there is no reason, since most of these bytes come back at once.
 	f := &pull.Full{Freed: o.freed}
 	switch {
 	case left(o.all.held, client.held, least) >= least: // it would get them without the reserved bytes

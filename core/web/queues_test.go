@@ -84,7 +84,7 @@ func TestWaitsEndBeforeTheirDeadline(t *testing.T) {
 	}
 }
 
-// A broken writer fails after so many bytes.
+// A brokenWriter fails once more than room bytes were written.
 type brokenWriter struct {
 	http.ResponseWriter
 	room int

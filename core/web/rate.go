@@ -90,7 +90,8 @@ func (l *rate) begin(client netip.Addr, now time.Duration) {
 	l.recent[client] = window{begun: now, passed: 1}
 }
 
-// turn forgets the older windows. A second after the last turn, all of them are over.
+// turn drops the older windows, and makes the recent windows the older ones. If the last turn is
+// a second ago, all windows that it drops are over.
 func (l *rate) turn(now time.Duration) {
 	l.turned, l.older, l.recent = now, l.recent, map[netip.Addr]window{}
 }

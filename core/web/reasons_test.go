@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Reasons has the reason of each verdict in this package. Metrics begin all of them at zero.
+// Reasons has the reason of each verdict in this package. A reason that it lacks would have no
+// series in the metrics before its first request.
 func TestReasons(t *testing.T) {
 	var want []string
 	names, err := filepath.Glob("*.go")

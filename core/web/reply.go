@@ -144,7 +144,7 @@ func wrote(w http.ResponseWriter, left int) {
 // connection is the key of a request's connection in its context.
 type connection struct{}
 
-// withConnection lets the requests of a connection know it.
+// withConnection adds a connection to the context of its requests.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connection{}, c)
 }

@@ -29,23 +29,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
 
-// world is a gateway of real routes and intake before a store in memory. Its
-// sources:
+// A world is a gateway with the real routes and intake, and with a store in memory. Its sources:
 //
 //	app, shop  internal events
-//	plain      webhooks of anybody
+//	plain      webhooks without a signature
 //	github     webhooks signed with "It's a Secret to Everybody"
 //	broken     webhooks whose verifier does not work
 //	office     webhooks from 192.0.2.0/24
 //	grid       webhooks, whose senders may be eventgrid.azure.net and Other.example
 //	bus        internal events, whose senders may have any name
-//	slack      webhooks as Slack sends them, of anybody
+//	slack      webhooks in the format of Slack, without a signature
 //	orders     webhooks with an integer "id"
-//	topic      notifications of anybody
-//	genuine    notifications of Amazon's, whose certificates cannot be had
+//	topic      notifications of any sender
+//	genuine    notifications of Amazon, whose certificates cannot be loaded
 //
-// One handler wants every event of each source. Its queues are those of counter, its
-// workflow runs those of clerk, its events and jobs those of archivist.
+// One handler takes every event of each source. The queues are kept by counter, the workflow runs
+// by clerk, and the events and jobs by archivist.
 type world struct {
 	t        *testing.T
 	settings web.Settings

@@ -13,8 +13,8 @@ import (
 // larger one, and would end the process.
 const maxAnswer = 6<<20 + 100
 
-// MaxBody is the largest body of an answer, in bytes as a JSON string. The rest is for the
-// headers.
+// MaxBody is the largest body of an answer, in bytes as a JSON string. The other 16 KiB of
+// maxAnswer are for the headers.
 const MaxBody = maxAnswer - 16<<10
 
 // An answer is the writer of a reply that is sent as a whole. It follows the rules of
