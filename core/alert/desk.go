@@ -64,7 +64,7 @@ type Desk struct {
 
 // A tally counts the failures of one source.
 type tally struct {
-	untold  int             // failures that no stored alert has counted
+	untold  int             // failures since the last stored alert
 	newest  core.Unverified // of them
 	next    time.Time       // when the next alert may be made
 	telling bool            // a goroutine is storing an alert

@@ -41,10 +41,10 @@ func NewObituaries(ids *core.IDs, maxAttempts int, places []Place) *Obituaries {
 // event's payload, except words of the receiver's error. Its own payload has at most 8 KiB;
 // the error is one line of it, cut if it is long.
 //
-// Its ids are new each time. So the caller that settles calls Of once for each outcome, and
-// keeps the result as its GivesRise, however many times the outcome is sent. After the
-// outcome is stored, and not if it is lost, the caller rings the bell for the lanes of the
-// jobs, and states the event as [core.Accepted].
+// Each call makes new ids. So a caller that settles an outcome calls Of once for it, and keeps
+// the result as GivesRise, even if it sends the outcome several times. After the outcome is
+// stored, and not if it is lost, the caller rings the bell for the lanes of the jobs, and states
+// the event as [core.Accepted].
 func (b *Obituaries) Of(job core.TakenJob, o core.Outcome) *core.Arrival {
 	if b == nil || o.Status != core.Dead || job.Lane.Alert() || job.Event.Source == core.AlertSource {
 		return nil

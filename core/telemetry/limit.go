@@ -31,11 +31,12 @@ var limited = map[string]int{
 	"echo": 100, // a developer waits for each of these lines
 }
 
-// A limiter leaves out similar lines, so that no sender of requests can fill the log. Lines
-// with an event, a job or a run, which are stored, are all written. Of lines of one kind the
-// first is written at once. Then one is written each second, with the number of lines that
-// were left out ([Repeated]). After the last line of a flood, the newest line that was left
-// out is written a second later. So the lines and their counts together make all lines.
+// A limiter leaves out similar lines, so that no sender of requests can fill the log. Lines with
+// an event, a job or a run, which are stored, are all written. Of lines of one kind the first is
+// written at once. Then one is written each second, with the number of lines that were left out
+// ([Repeated]). A second after the end of a flood, the limiter writes the newest line that it
+// left out, with the number of the others. So the written lines and their counts add up to all
+// lines.
 //
 // Two lines are of one kind if they have the same target, message, source, route and from,
 // and the same reason apart from numbers and quoted text. Sources and routes are from the
