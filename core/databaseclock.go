@@ -67,7 +67,7 @@ type DatabaseClock struct {
 
 // An instant is a moment by both clocks of the machine.
 type instant struct {
-	wall time.Time     // without a monotonic reading
+	wall time.Time     // without the monotonic reading that time.Time can have
 	up   time.Duration // monotonic, since the clock was made
 }
 
@@ -151,9 +151,9 @@ func (c *DatabaseClock) Doubt() {
 	c.asked.Store(0)
 }
 
-// Resume moves the clock on by the wall clock. It is for a process that is suspended
-// between two calls, as functions are: its monotonic clock may have stood still, while its
-// wall clock stayed right.
+// Resume adds the time of a suspension to the clock. It is for a process that is suspended
+// between two calls, as functions are. Its monotonic clock may have stood still meanwhile, so the
+// wall clock gives that time.
 func (c *DatabaseClock) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

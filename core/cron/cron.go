@@ -15,9 +15,9 @@
 // date, such as 30 February, is refused at load, instead of being searched for at every
 // tick.
 //
-// The library only computes with wall time, as if all zones were UTC. wall.go finds the
-// instant at which the clock of a zone first shows a wall time, or a later one. So a slot
-// in the hour that a clock skips fires once, when the hour is skipped. A slot in the hour
+// The library only computes with wall time, as if all zones were UTC. wall.go finds the first
+// instant at which the clock of a zone shows a wall time, or the next one that it shows. So a
+// slot in the hour that a clock skips fires once, when the hour is skipped. A slot in the hour
 // that a clock repeats fires once, the first time. The library's own treatment of zones was
 // rejected: it drops the slots of a skipped hour and fires those of a repeated hour twice.
 //

@@ -23,10 +23,10 @@ const maxAnswer = 1 << 20
 
 // A line is the way to one receiver: the channel that its calls share, if there is one now.
 //
-// The idea to know: a channel that left a call without an answer is not used again,
-// although its present calls may end on it. The next attempt opens a new connection at
-// once. The gateway connects to a receiver only for a delivery. grpc itself would retry in
-// the background with growing pauses, and would fail calls in between without trying.
+// The idea to know: if a channel left a call without an answer, no further call uses that
+// channel. Its present calls may end on it. The next attempt opens a new connection at once. The
+// gateway connects to a receiver only for a delivery. grpc itself would retry in the background
+// with growing pauses, and would fail calls in between without trying.
 type line struct {
 	client *Client
 	url    *url.URL

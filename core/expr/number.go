@@ -165,7 +165,7 @@ func add(a string, n int) string {
 	high := magnitude[:split]
 	low, _ := strconv.ParseInt("0"+magnitude[split:], 10, 64)
 	low += int64(n)
-	// Most exponents have few digits.
+	// The usual case: the exponent has at most 18 digits.
 	if high == "" {
 		if negative {
 			low = -low

@@ -73,7 +73,7 @@ func (s *scanner) word() string {
 	return rest
 }
 
-// keyword reads a word if it is next.
+// keyword reads the given word, and reports false if another text is next.
 func (s *scanner) keyword(word string) bool {
 	found := s.word() == word
 	if found {

@@ -99,8 +99,9 @@ func (p *Puller) mentioned(queue string, ids []string) (*line, []core.Ref, error
 }
 
 // refs returns the refs of ids and receipts, each once. An id makes receipts with the same id
-// redundant. A repeated id must be dropped: in a later batch of a nack, it would nack the
-// message of the consumer that holds it by then.
+// redundant. A repeated id must be dropped: a nack may split the ids into batches, and another
+// consumer may have received the message before the later batch. That batch would nack the
+// message of that consumer.
 func refs(ids []string) []core.Ref {
 	all, plain, known := make([]core.Ref, 0, len(ids)), map[core.ID]bool{}, map[core.Ref]bool{}
 	for _, s := range ids {
