@@ -39,7 +39,7 @@ func main() { os.Exit(process()) }
 // process runs the program with the real streams, environment and clock.
 func process() int {
 	signal.Ignore(syscall.SIGPIPE) // otherwise a closed pipe would kill the process, in the middle of its work and with another exit code
-	// Through this logger, net/http would print unasked data of servers: a payload, between
+	// net/http writes unexpected bytes of servers to this logger: a payload would stand between
 	// lines of JSON.
 	log.SetOutput(io.Discard)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -36,7 +36,7 @@ func example(t *testing.T, topic, language string) string {
 	return blocks[0]
 }
 
-// TestManualConsumers: a reader who copies an example has a program.
+// TestManualConsumers: each example of a consumer is a complete program without syntax errors.
 func TestManualConsumers(t *testing.T) {
 	for _, c := range []struct {
 		language, file string
@@ -125,8 +125,8 @@ func TestDocumentedConfigurations(t *testing.T) {
 	}
 }
 
-// untaken is the one warning that an example may cause: it need not show what takes the
-// events of each source.
+// untaken is the one warning that an example may cause: an example may show a source without its
+// handlers, queues and workflows.
 var untaken = regexp.MustCompile(`(?m)^warning: .*: no handler, queue or workflow takes this source's events\n`)
 
 // completed is a configuration with the needed fields that it lacks.
@@ -144,7 +144,8 @@ func TestManualQueue(t *testing.T) {
 	manualConfig(t, "pull-queues", ": 1 source, 0 handlers, 1 queue")
 }
 
-// TestManualWorkflow: a reader who copies the example has a workflow that runs to its end.
+// TestManualWorkflow: the example of a workflow can be used unchanged, and its run comes to its
+// end.
 func TestManualWorkflow(t *testing.T) {
 	path := manualConfig(t, "workflows", ": 1 source, 0 handlers, 1 workflow")
 	cfg, err := config.Load(config.Options{FS: hostFS{}, Path: path})

@@ -152,7 +152,8 @@ func codeLines(text string) (lines []string) {
 	return lines
 }
 
-// checkNamed holds a command line against the commands that there are.
+// checkNamed fails unless a command line names an existing command and its flags, or "help" and
+// an existing chapter or command.
 func checkNamed(t *testing.T, root *cobra.Command, file string, args []string) {
 	t.Helper()
 	if args[0] == "gateway" { // the program in a container of that name

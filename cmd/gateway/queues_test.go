@@ -88,7 +88,7 @@ func TestDrainAsks(t *testing.T) {
 	}
 }
 
-// A hangingUp is a user who presses Ctrl-C at a question.
+// A hangingUp is the input of a session in which the user presses Ctrl-C at a question.
 type hangingUp struct{ interrupt func() }
 
 func (h hangingUp) Read([]byte) (int, error) {

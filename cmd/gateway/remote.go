@@ -160,7 +160,7 @@ func (a *app) warnUnencrypted(to *url.URL, token string) {
 	}
 }
 
-// tokenAdvice is the advice of errors to a user who gave no token.
+// tokenAdvice is the advice in errors about a request without a token.
 const tokenAdvice = "put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"
 
 // client returns a client for the server at --url. It sends nothing yet.

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 //	port                        set $PORT to a port of this machine that is free
 //	sql <database> <statement>  change a database
 //
-// The condition [root] is met for a user whom file permissions do not hold back.
+// The condition [root] is met if file permissions do not restrict the user that runs the test.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

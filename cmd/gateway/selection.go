@@ -30,10 +30,11 @@ func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 // timeFlags are --since and --until.
 type timeFlags struct{ since, until string }
 
-// register adds the flags to a command. The text in what says which records they select.
-func (t *timeFlags) register(c *cobra.Command, what string) {
-	sinceFlag(c, &t.since, "only "+what+" at this `time` or later")
-	c.Flags().StringVar(&t.until, "until", "", "only "+what+" before this `time`")
+// register adds the flags to a command. records names the selected records for the help, such as
+// "events received".
+func (t *timeFlags) register(c *cobra.Command, records string) {
+	sinceFlag(c, &t.since, "only "+records+" at this `time` or later")
+	c.Flags().StringVar(&t.until, "until", "", "only "+records+" before this `time`")
 }
 
 // parse reads the flags; a zero time is no bound.

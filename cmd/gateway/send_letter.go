@@ -67,8 +67,8 @@ func withTime(payload []byte, name string, at time.Time) []byte {
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
 		return payload
 	}
-	// The decoder gives the offsets of a value. The bytes between them are replaced, and all
-	// other bytes stay, since a test may be about spaces or the order of fields.
+	// The decoder gives the first and last byte of the value. Only these bytes are replaced,
+	// since a test may be about spaces or the order of fields.
 	value, members := strconv.FormatInt(at.UnixMilli(), 10), 0
 	from, to := -1, -1
 	for ; d.More(); members++ {

@@ -67,7 +67,8 @@ func (t *tailing) follow(ctx context.Context) error {
 			t.Notef("connected again")
 			failures = 0
 		case err == nil:
-		// A server that restarts is waited for. A refused token or a full disk does not pass.
+		// After other errors the loop tries again, since a server may be restarting. A refused
+		// token or a full disk does not pass.
 		case ctx.Err() != nil || t.out.Err() != nil || final(err):
 			return err
 		default:

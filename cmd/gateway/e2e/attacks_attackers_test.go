@@ -147,7 +147,7 @@ func unread(name, path, key string) attack {
 	}}
 }
 
-// say writes a text and reports whether it could.
+// say writes a text within a second, and reports whether the whole text was written.
 func say(c net.Conn, text string) bool {
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, err := io.WriteString(c, text)

@@ -93,7 +93,8 @@ func (c *memoryCage) hold(p *process) {
 	}
 }
 
-// watch does the work of a cgroup until the process has ended.
+// watch kills the process if its resident memory exceeds memoryLimit, in place of a cgroup. It
+// returns when the process has ended.
 func (c *memoryCage) watch(p *process) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -369,8 +369,8 @@ func TestSlackAsksFirst(t *testing.T) {
 	}
 }
 
-// ownTypes are the types in the signed payloads of samples. The gateway prefers them to any
-// header, and so to the type given to "send".
+// ownTypes are the types in the signed payloads of samples. The gateway prefers such a type to
+// one in a header, and therefore to the type given to "send".
 var ownTypes = map[string]string{"stripe": "invoice.paid", "standardwebhooks": "contact.created", "slack": "app_mention"}
 
 // TestSendSignsLikeTheProviders: the provider's own library and the gateway accept the

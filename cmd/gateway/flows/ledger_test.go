@@ -87,13 +87,13 @@ func runsOn(t *testing.T, p place) int {
 // A trial is one run, and the gateways that work on it.
 type trial struct {
 	*world
-	*rand.Rand // for the goroutine that plays
+	*rand.Rand // only the goroutine of play uses it
 	hospital   *hospital
 	ledger     *ledger
 	run        core.ID
-	shaky      bool            // answers of the database get lost
-	ticks      *sync.WaitGroup // gateways, including dead ones
-	over       sync.WaitGroup  // gateways until they die
+	shaky      bool            // the connection loses some batches
+	ticks      *sync.WaitGroup // waits for the ticks of all gateways, also of dead ones
+	over       sync.WaitGroup  // waits until each gateway ends or dies
 }
 
 func newTrial(t *testing.T, p place, seed uint64, ticks *sync.WaitGroup) *trial {

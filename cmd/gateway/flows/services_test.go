@@ -34,7 +34,7 @@ type services struct {
 	mu      sync.Mutex // guards the fields below
 	log     []logged
 	script  map[string][]reply    // by the path of the step or of the URL
-	served  map[string]int        // used replies of a script
+	served  map[string]int        // how many replies of each script were used
 	tokens  map[string][]string   // by the path of the step, in the order of arrival
 	another func(*request) *reply // goes before the script, unless it returns nil
 }

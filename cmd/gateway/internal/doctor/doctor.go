@@ -106,12 +106,13 @@ type local struct {
 	noServer  bool  // no server runs
 }
 
-// The functions below are the needs of groups.
+// The functions below are the needs of groups of checks. Each returns the reason why a group
+// cannot be checked, or "".
 
-// nothing is for groups that can always be checked.
+// nothing is the need of groups that can always be checked.
 func nothing(*local) string { return "" }
 
-// settings is for groups that need the configuration.
+// settings is the need of groups that read the configuration.
 func settings(l *local) string {
 	if l.cfg == nil {
 		return "the configuration cannot be read"
@@ -119,7 +120,7 @@ func settings(l *local) string {
 	return ""
 }
 
-// database is for groups that need an open connection.
+// database is the need of groups that use an open connection.
 func database(l *local) string {
 	if without := settings(l); without != "" {
 		return without
@@ -148,8 +149,8 @@ func writes(l *local) string {
 	return without
 }
 
-// Local checks a configuration on its own machine, with its database and its receivers. The
-// error is the error of ctx; any other failure is a check.
+// Local checks a configuration on its own machine, with its database and its receivers. It
+// returns an error only if ctx ends. Any other failure is the result of a check.
 func Local(ctx context.Context, d Deps) (checks []Check, err error) {
 	l := &local{Deps: d}
 	defer l.close()

@@ -12,8 +12,8 @@ import (
 )
 
 // Outside checks a running gateway through its address: its health, the access to its API, its
-// clock, and the handlers whose breaker is open. The error is the error of ctx; any other
-// failure is a check.
+// clock, and the handlers whose breaker is open. It returns an error only if ctx ends. Any other
+// failure is the result of a check.
 func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 	v := outside{Client: c}
 	checks := []Check{v.server(ctx)}

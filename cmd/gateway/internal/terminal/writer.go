@@ -40,9 +40,9 @@ func (c *Writer) Check() error {
 	return c.err
 }
 
-// readerGone reports whether w is a pipe without a reader. A command that writes often learns
-// it from a failed write. A command that waits for news, as in "gateway tail | head -n 1",
-// would wait for ever.
+// readerGone reports whether w is a pipe without a reader. If a command writes often, its next
+// write fails. A command that waits for news, as in "gateway tail | head -n 1", would wait for
+// ever.
 func readerGone(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
