@@ -19,7 +19,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/event"
 )
 
-// shelf is a queue in memory. It is a consumer, too.
+// shelf is a queue in memory, and the consumer of that queue.
 type shelf struct {
 	mu      sync.Mutex
 	waiting []Message

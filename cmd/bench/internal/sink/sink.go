@@ -42,9 +42,9 @@ type Config struct {
 	Hang   bool          // never answer, until Close
 	Key    []byte        // of the Standard Webhooks signature; none is not checked
 
-	// Steps is how many times each event must come, as the steps of a workflow: the k-th
-	// time to the path /k, from 0. An event is delivered with its last step. Zero means
-	// one.
+	// Steps is how many deliveries each event needs, as the steps of a workflow: the k-th
+	// delivery goes to the path /k, from 0. With the last of them the event counts as delivered.
+	// Zero means one.
 	Steps int
 }
 
@@ -223,8 +223,8 @@ func (s *Sink) serve(c net.Conn) error {
 	}
 }
 
-// count notes a delivery that came at a time. Compare-and-swap decides which of two deliveries
-// of an event was the first.
+// count counts a delivery with its time of arrival. Compare-and-swap decides which of two
+// deliveries of an event was the first.
 func (s *Sink) count(head, body []byte, at int64) {
 	seq, known := event.Seq(body)
 	if !known || seq >= len(s.first) {
