@@ -167,9 +167,9 @@ func (v *vigil) looked(ctx context.Context, last core.Look) (by time.Time) {
 	return sooner(by, v.freshen(ctx, last.Beyond))
 }
 
-// freshen starts a nudge of a fresh worker in the background, once an attempt is due for which
-// this worker has too little time left. It returns the time of the next look for that attempt,
-// or the zero time if there is no such attempt.
+// freshen nudges a fresh worker in the background, once an attempt is due for which this worker
+// has too little time left. It returns the time of the next look for that attempt, or the zero
+// time if there is no such attempt.
 func (v *vigil) freshen(ctx context.Context, beyond time.Time) (again time.Time) {
 	now := v.clock()
 	if beyond.IsZero() || beyond.After(now) {
@@ -270,7 +270,8 @@ func (v *vigil) relieveAtEnd(ctx context.Context) (done func()) {
 				return
 			}
 		}
-		_ = v.a.nudger.rung() // relieve asks the store, which has these jobs
+		// Earlier rings are dropped: relieve asks the store, which has their jobs.
+		_ = v.a.nudger.rung()
 		v.relieve(ctx)
 		for {
 			select {

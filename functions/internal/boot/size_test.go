@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Bounds of a stripped function in bytes. The deployed function is arm64. The amd64 function
-// is 5 % larger and is for operators who cannot deploy arm64. Segments are whole pages of 64
+// Bounds of a stripped function in bytes. The deployed function is for arm64. The function for
+// amd64 is 5 % larger, for operators that cannot deploy arm64. Segments are whole pages of 64
 // KiB, so a few more bytes may cost a page.
 var bounds = map[string]int64{"arm64": 15<<20 + 832<<10, "amd64": 34 << 19}
 
