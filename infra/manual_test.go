@@ -9,18 +9,18 @@ import (
 
 const metricsChapter = "../cmd/gateway/manual/metrics-and-logs.md"
 
-// told matches the metrics in the rows of the chapter's table, with their labels.
-var told = regexp.MustCompile("`([a-z_]+)(?:\\{([a-z,]+)\\})?`")
+// documented matches the metrics in the rows of the table of the chapter, with their labels.
+var documented = regexp.MustCompile("`([a-z_]+)(?:\\{([a-z,]+)\\})?`")
 
-// TestMetricsAreTold: the chapter on metrics names each metric of the gateway with all of its
-// labels, and no other metric.
-func TestMetricsAreTold(t *testing.T) {
+// TestMetricsAreInTheManual: the chapter on metrics names each metric of the gateway with all of
+// its labels, and no other metric.
+func TestMetricsAreInTheManual(t *testing.T) {
 	_, text, _ := strings.Cut(string(read(t, metricsChapter)), "| Metric |")
 	table, _, _ := strings.Cut(text, "\n\n")
 	all, named := exposed(t), map[string]bool{}
 	for line := range strings.Lines(table) {
 		columns := strings.Split(strings.Trim(line, "|\n"), "|")
-		for _, m := range told.FindAllStringSubmatch(columns[len(columns)-1], -1) {
+		for _, m := range documented.FindAllStringSubmatch(columns[len(columns)-1], -1) {
 			name := all.family("gateway_" + m[1])
 			if name == "" {
 				if m[2] != "" || strings.HasSuffix(m[1], "_total") {
