@@ -1,7 +1,10 @@
 package store
 
 import (
+	"os"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,6 +23,29 @@ func TestStepNames(t *testing.T) {
 	for n, want := range map[int]string{1: "create table events", 2: "create index events_delivery", 4: "create index jobs_due", 25: "drop index jobs_due"} {
 		if got := all[n-1].Name; got != want {
 			t.Errorf("step %d is called %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestColumnRecipe: the form of a new column in CONTRIBUTING.md is the form of a schema step, and
+// each dialect replaces all of its fragments.
+func TestColumnRecipe(t *testing.T) {
+	text, err := os.ReadFile("../.github/CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipe := regexp.MustCompile("one step at the end of `schemaSteps` in `store/schema.go`, in the form `([^`]+) name {int}`")
+	found := recipe.FindStringSubmatch(strings.Join(strings.Fields(string(text)), " "))
+	if found == nil {
+		t.Fatalf("CONTRIBUTING.md lacks the recipe for a column, %s", recipe)
+	}
+	beginsSo := func(step string) bool { return strings.HasPrefix(step, found[1]+" ") }
+	if !slices.ContainsFunc(schemaSteps, beginsSo) {
+		t.Errorf("no step has the form %q of CONTRIBUTING.md", found[1])
+	}
+	for _, d := range []Dialect{SQLite, Postgres, MySQL} {
+		if sql := d.sql(found[1] + " name {int}, {text}, {key}"); strings.Contains(sql, "{") {
+			t.Errorf("%s does not replace all fragments: %s", d.Name, sql)
 		}
 	}
 }

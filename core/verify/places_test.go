@@ -54,18 +54,23 @@ func TestEverySchemeIsComplete(t *testing.T) {
 	}
 }
 
-// TestDedupSchemes: the manual lists the schemes with which a source may have dedup: body.
+// TestDedupSchemes: the manual lists the schemes with which a source may have dedup: body, in the
+// chapter of signatures and in the reference.
 func TestDedupSchemes(t *testing.T) {
-	path := "../../cmd/gateway/manual/verification.md"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := verify.Schemes(func(c verify.Cover) bool { return c.BodyAlone })
 	last := len(names) - 1
-	want := "a source of `" + strings.Join(names[:last], "`, `") + "` or `" + names[last] + "` identifies repeats"
-	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("%s lacks, in its sentence about dedup: body, the words %q", path, want)
+	first, end := "`"+strings.Join(names[:last], "`, `")+"`", "`"+names[last]+"`"
+	for path, want := range map[string]string{
+		"../../cmd/gateway/manual/verification.md":  "a source of " + first + " or " + end + " identifies repeats",
+		"../../cmd/gateway/manual/configuration.md": "It is for " + first + " and " + end + ".",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("%s lacks, in its sentence about dedup: body, the words %q", path, want)
+		}
 	}
 }
 
