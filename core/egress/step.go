@@ -60,7 +60,8 @@ func (s *stepCaller) Call(ctx context.Context, r workflow.Request, job core.Take
 }
 
 // request makes the request. It has no GetBody, and net/http does not recognise the
-// spelling of its key. So nothing sends the request a second time.
+// spelling of its key. So nothing sends the request a second time, unless its method is GET:
+// see "Dead connections" in the package comment.
 func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.TakenJob, now time.Time) (*http.Request, error) {
 	u, err := endpoint.ParseURL(r.URL)
 	if err != nil {
