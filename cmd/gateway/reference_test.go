@@ -106,6 +106,7 @@ var repeatedDefaults = []struct{ file, text, field, value string }{
 	{chapterFile("workflows"), "default 64 MiB", "workflows.*.max_bytes", "67108864"},
 	{chapterFile("databases"), "default `gateway.db`", "database.url", "gateway.db"},
 	{chapterFile("databases"), "by default 300 seconds after they were taken (`worker.stale_threshold_secs`)", "worker.stale_threshold_secs", "300"},
+	{chapterFile("databases"), "by default 300 s after the jobs were taken", "worker.stale_threshold_secs", "300"},
 	{chapterFile("operations"), "`worker.retention_hours` after it ended: 72", "worker.retention_hours", "72"},
 	{chapterFile("recipes"), "3 without the field", "worker.retention_hours", "72"},
 	{chapterFile("recipes"), "With the default of 5 attempts", "delivery.default_retry.max", "5"},
