@@ -58,3 +58,18 @@ func (s series) family(name string) string {
 	}
 	return ""
 }
+
+// TestErrorClassesAreInTheManual: the chapter on metrics lists the classes of delivery_errors_total.
+func TestErrorClassesAreInTheManual(t *testing.T) {
+	text := regexp.MustCompile(` \([^)]*\)`).ReplaceAllString(string(read(t, metricsChapter)), "")
+	list := regexp.MustCompile("`delivery_errors_total\\{handler,class\\}`: ([a-z, ]+)").FindStringSubmatch(text)
+	if list == nil {
+		t.Fatalf("%s has no list of the classes", metricsChapter)
+	}
+	got, want := strings.Split(list[1], ", "), exposed(t)["gateway_delivery_errors_total"]["class"]
+	slices.Sort(got)
+	slices.Sort(want)
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		t.Errorf("%s lists the classes %q, want %q", metricsChapter, got, want)
+	}
+}
