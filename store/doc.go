@@ -5,9 +5,8 @@
 // The idea to know: one transition, one batch, no branches. Every method of [Store] sends a
 // fixed list of statements that take effect together or not at all. There are no interactive
 // transactions, because the least capable database that the gateway supports (SQL over HTTP)
-// has none. So conditions live in WHERE clauses, and rows that earlier statements of a batch
-// wrote guard the later statements. A row that is read back answers "was it a duplicate?";
-// control flow does not.
+// has none. There is no if between statements: a later statement has a WHERE that asks whether
+// an earlier one wrote its row. Whether an event was a duplicate is read back at the end.
 //
 // The rules that make it work:
 //
@@ -16,10 +15,11 @@
 //     and as base64 if it is not.
 //   - Every write can be sent twice. The caller makes the ids. A job changes only under the
 //     lease with which it was taken.
-//   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at <= ?
-//     ORDER BY due_at, id on the index jobs_waiting. So a claim costs the same with a
-//     thousand due rows and with a million. It never scans, never sorts, and does not step
-//     over deleted index entries: see duefloor.go.
+//   - Taking is "one equality, then in index order": WHERE lane = ? AND due_at >= ? AND
+//     due_at <= ? ORDER BY due_at, id on the index jobs_waiting (due_lane for lane on MySQL).
+//     So a claim costs the same with a thousand due rows and with a million. It never scans
+//     and never sorts. It begins at the lane's floor, a time before which nothing is due, and
+//     so skips the entries that PostgreSQL keeps of old rows: see duefloor.go.
 //   - Finished jobs have no due time and are not in that index.
 //   - Rows are arguments. A change to many rows is one [Stmt] with Rows. Each dialect spells
 //     it as its database takes rows best: one at a time on SQLite, as arrays on PostgreSQL,
@@ -30,7 +30,8 @@
 //
 // # The index of a claim
 //
-// The index jobs_waiting serves each claim, each look for due jobs, and the counts of a lane:
+// The index jobs_waiting serves each claim, each look for due jobs, and the counts of a lane's
+// unfinished jobs. Dead jobs are counted in jobs_dead.
 //
 //   - SQLite, D1 and PostgreSQL: (lane, due_at, id, status), a partial index WHERE due_at IS
 //     NOT NULL.
@@ -39,7 +40,7 @@
 //
 // TestPlans in each driver proves it with a million rows: sqlite/plan_test.go,
 // postgres/plan_test.go, mysql/plan_test.go and hosted/plans_test.go. Every statement must find
-// its rows by an index, and none may sort a lane.
+// its rows by an index, and none may sort a lane, except the listing of waiting jobs.
 //
 // # The files
 //
@@ -104,19 +105,19 @@
 //   - A Take without a Pass has the gate among the conditions of its claim.
 //   - A Take with a Pass first writes its lease into the gate (taker), if the gate is as the
 //     Pass demands. Takes at the same time wait in line there. The claim then succeeds
-//     because the gate names its taker. Last, the gate moves on by the number of claimed
-//     jobs. That number is counted from a base that was stored with the taker, so that the
-//     batch may be sent twice.
+//     because the gate names its taker. Last, the next start becomes base_us + interval ×
+//     claimed jobs. base_us was stored with the taker, so a second sending computes the same.
 //   - A breaker is open while open_until is not zero. The numbers that come with a failure
 //     ([core.Breaker]) decide when it opens, and for how long; after that only the row
 //     counts. So processes with other numbers, and a process whose numbers changed, agree on
 //     which breakers are open.
-//   - Opening a breaker removes the taker. So the taker in an open gate is the lease of
-//     its newest probe, whose outcome alone counts.
+//   - Opening a breaker removes the taker, and only a probe writes a taker into an open gate.
+//     So the taker of an open gate is the newest probe's lease. The outcome of this probe
+//     alone counts.
 //   - A verdict counts only while its job is held. So verdicts are written before their jobs
 //     are settled.
-//   - Takes and settles lock gates in the order of lanes. A Settle has locked its jobs
-//     before, and no Take waits for a job. So they wait in line and cannot deadlock.
+//   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
+//     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
 //
 // # Queues
 //
@@ -129,12 +130,13 @@
 // # Workflows
 //
 // A run changes by transitions, and the insert of the next entry of its history is the lock:
-// the entry's number is the primary key. All other statements of a Transit ask two things:
-// whether that entry carries the transition's mark, and whether it still follows the run's
-// newest entry. The last statement moves the run on. So the second of two transitions changes
-// nothing. It causes no error, which would undo the transitions of other runs in the batch:
-// transitions of many runs are one batch, and share commits. A transition that is sent again
-// changes nothing either: it finds its mark, and the run moved.
+// the entry's number is the primary key. Each transition has an id, its mark, which its entries
+// carry. All other statements of a Transit ask two things: whether that entry carries the
+// transition's mark, and whether it still follows the run's newest entry. The last statement
+// moves the run on. So the second of two transitions changes nothing. It causes no error, which
+// would undo the transitions of other runs in the batch: transitions of many runs are one batch,
+// and share commits. A transition that is sent again changes nothing either: it finds its mark,
+// and the run moved.
 //
 //   - Transitions do not check leases. A worker that reads a run and finds the step as it was
 //     when the attempt began may say how the attempt ended; the run's number is the fence.
@@ -205,8 +207,9 @@
 // where a million wait, the few that have another status than the rest are found in some
 // tenths of a second.
 //
-// Completed jobs are counted as the finished ones that are not dead. MySQL has no partial
-// indexes: with the status in that index, each claim there would write to it.
+// Completed jobs are counted as the finished ones that are not dead: an index of finished jobs
+// with the status would be written by each claim on MySQL, which cannot leave unfinished jobs
+// out.
 //
 // # Group commit
 //
