@@ -13,13 +13,19 @@
 //
 // The one idea to know: a row is work once its due time has passed.
 //
-//	            Accept              Take                Settle
+//	                                Take, once the lease is over
+//	                                         ┌────┐
+//	            Accept              Take     ▼    │    Settle
 //	(nothing) ─────────▶ available ───────▶ running ─┬────────▶ completed
-//	                         ▲   due := end of lease │
-//	                         │           ▲           ├────────▶ retryable, scheduled
-//	                  Retry  │           └─────Take──┼────────────┘
-//	                         │                       │     due := now + backoff, or the time
-//	                         └─────────── dead ◀─────┘     that a workflow waits for
+//	                         ▲                 ▲     │
+//	                         │                 │     ├────────▶ retryable, scheduled
+//	                         │                 │     │                   │
+//	                         │                 └─────┼────── Take ───────┘
+//	                  Retry  │                       │
+//	                         └─────────── dead ◀─────┘
+//
+//	Take    due := end of the lease
+//	Settle  due := now + backoff, or the time that a workflow waits for
 //
 // Taking a job moves its due time to the end of the lease. Settling it sets the due time to
 // the retry time, or to none. So one index and one query serve backoff, the recovery of jobs
@@ -29,9 +35,9 @@
 //
 // Every write can be sent twice. Ids are made before the first write. Every take writes a
 // fresh [Lease], and each later write on the job carries that lease: a worker that lost its
-// lease changes nothing. A job's attempt number is for people and never a fence. Every
-// process that sees a slot of a schedule come fires it. The slot's time is the event's
-// delivery id, so a slot causes one event only.
+// lease changes nothing. A job's attempt number is for people and never a fence. When a
+// slot's time comes, every process fires it. The slot's time is the event's delivery id, so a
+// slot causes one event only.
 //
 // A workflow is a consumer whose jobs are the steps of a [Run]:
 //
@@ -42,19 +48,20 @@
 //	                        └────── redrive ─── failed ◀┘
 //
 // Each change of a run is one [Transition]. Of several workers, the first to insert the next
-// number of the run's history makes the change. So steps that end side by side are counted
-// exactly, on any number of workers. A worker that dies leaves either its own job, to be taken
-// again, or the next one. A transition asks for no lease: if several workers ran the same
-// attempt, the first end that is stored counts. Waiting for a time or for a callback is a job
-// that is due later, like all waiting.
+// number of the run's history makes the change. So when parallel branches end at the same
+// time, exactly one worker finds that it was the last. If a worker dies before its transition
+// is stored, its job is taken again when the lease ends; if after, the next step's job exists
+// already. A transition asks for no lease: if several workers ran the same attempt, the first
+// end that is stored counts. Waiting for a time or for a callback is a job that is due later,
+// like all waiting.
 //
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
-// limit of the lane's handler, in a row like the others. Take reads the gate and Settle moves
-// it, so both hold for every process of one database.
+// limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle
+// moves it, so both hold for every process of one database.
 //
 // # Glossary
 //
-// Each word has this one meaning in the whole repository.
+// Each word has this one meaning in the whole repository. Only mark has three.
 //
 // Coming in:
 //
@@ -64,7 +71,9 @@
 //   - delivery id: the sender's own id of an event. It identifies repeats within a source.
 //   - key: a text that makes a job unique in its lane. It identifies repeats within a lane.
 //   - slot: one time of a cron source's schedule. Each slot causes one event.
-//   - mark: the time up to which the slots of a source are dealt with. See [Mark].
+//   - mark: the time up to which the slots of a source are dealt with. See [Mark]. The mark
+//     of a transition is its id: see [Transition]. The mark of a SQLite file is a number by
+//     which package sqlite notices that the file lost commits.
 //
 // Work:
 //
@@ -83,7 +92,8 @@
 //   - dead: the status of a job that used up its attempts. Only an operator revives it.
 //   - stray: a lane with jobs whose consumer is in no running configuration.
 //   - delivery: a call of a handler, with the event as its body.
-//   - tick: one bounded round of a service that looks for work and does it. See [Budget].
+//   - tick: one round of a service that looks for work and does it. In the long-lived
+//     program it lasts as long as the process. See [Budget].
 //
 // Gates:
 //
