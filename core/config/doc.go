@@ -15,7 +15,7 @@
 // are collected, each with its position and full path, and Load fails with the whole list. The
 // walk replaces the decoding of yaml.v3, whose errors name Go types and which is not strict
 // below custom types. The bounds and choices of a field stand in its struct tag, for the check
-// and the message alike. Defaults stand in default.go and nowhere else.
+// and the message alike. In code, defaults stand in default.go alone.
 //
 // The struct tags: yaml is the key; required:"" refuses absence; filled:"" refuses an empty
 // value, unless null is written out; range:"lo hi" bounds a number or duration; oneof:"a b"

@@ -10,15 +10,18 @@
 //
 // # The way of a job
 //
-//  1. The feeder learns that a lane is due: the bell rang (listen), or the store said so
-//     (look). It asks the gates for a pass and shares the free slots among the lanes that are
-//     due (quotas).
-//  2. It claims the job, which the store leases to this process, and notes the lease (leases).
-//  3. The job waits in the queue until its start and until its lane may have a slot.
-//  4. A slot sends it (slots, attempt.go), unless the breaker has opened or the lease has
-//     become too short: then the job goes back (returns).
-//  5. The outcome goes to the settler, which stores it under the lease that the job has then,
-//     tells the gates and the alarm what follows, and reports it.
+//  1. The feeder learns that a lane is due: the bell rang (feeder.listen), or the store said so
+//     (feeder.look). It asks the gates for a pass and shares the free slots among the lanes that
+//     are due (feeder.quotas).
+//  2. It claims the job, which the store leases to this process, and notes the lease
+//     (leases.claim).
+//  3. The job waits in the queue until its start and until its lane may have a slot
+//     (queue.next).
+//  4. A slot sends it (slots.send), unless the breaker has opened or the lease has become too
+//     short: then the job goes back (returns.giveBack).
+//  5. The outcome goes to the settler (settler.write). It stores the outcome under the lease that
+//     the job has then, updates the gates and the alarm, and reports the outcome. An outcome of a
+//     step is stored by Steps.Settle, which asks for no lease.
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,

@@ -116,9 +116,9 @@ type Request struct {
 	Headers map[string]string // as configured in the step
 	Body    []byte            // JSON; nil for GET
 
-	// Key is "<run>.<epoch>.<path>", with the epoch in which the run reached the step. It
-	// is constant over retries, crashes and redrives from the failed step. A redrive from
-	// the start reaches all steps anew. Any redrive reaches callback steps anew, since
-	// their tokens are new.
+	// Key is "<run>.<epoch>.<path>", with the epoch in which the run reached the step: see
+	// visitOf. It is constant over retries, crashes and redrives from the failed step. A
+	// redrive from the start reaches all steps anew. Any redrive reaches callback steps
+	// anew, since their tokens are new.
 	Key string
 }
