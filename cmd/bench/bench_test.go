@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,22 +66,43 @@ func TestReferenceFromOneEndToTheOther(t *testing.T) {
 	}
 }
 
-// TestSmallestRound runs each measurement on each database that can be started here, so that a
-// broken measurement is found before the next use of the tool.
+// TestSmallestRound runs each measurement, on each database that can be started here, so that a
+// broken measurement is found before the next use of the tool. A measurement whose code is the
+// same for all databases runs on some of them.
 func TestSmallestRound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("servers are needed")
 	}
-	for _, db := range databases {
-		t.Run(db, func(t *testing.T) { smallestRound(t, db) })
+	rates := []string{"connections: rate, gateway: ", "connections: rate, reference: "}
+	queues := []string{"of 10: rate, gateway: ", "of 10: rate, table"}
+	wakeUps := []string{"send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: "}
+	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, gateway: "}
+	pgbench := []string{"pool 32: ", "postgres on 1ms"}
+	if server.FindPgbench() != "" {
+		pgbench = append(pgbench, "rate, pgbench: ")
+	}
+	for _, c := range []struct {
+		db, medium, only string
+		wants            [][]string
+	}{
+		{"sqlite", "disk", "intake,e2e,pull,statistics,operate", [][]string{rates, queues, wakeUps, operations}},
+		{"postgres", "cpu", "e2e,pull,statistics,operate", [][]string{rates, queues, wakeUps, operations,
+			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}},
+		{"postgres", "1ms", "intake", [][]string{rates, pgbench}},
+		{"mysql", "cpu", "intake,pull", [][]string{rates, queues, wakeUps}},
+		{"hosted", "disk", "intake,pull", [][]string{rates, queues}},
+	} {
+		t.Run(c.db+" on "+c.medium, func(t *testing.T) {
+			smallestRound(t, slices.Concat(c.wants...), "-db", c.db, "-medium", c.medium, "-only", c.only)
+		})
 	}
 }
 
-func smallestRound(t *testing.T, db string) {
+func smallestRound(t *testing.T, wants []string, args ...string) {
 	var out, progress bytes.Buffer
-	code := run(t.Context(), []string{
-		"-db", db, "-gateway", builtGateway(t), "-only", "intake,e2e,pull,statistics,operate", "-conns", "4", "-quick", "-events", "100", "-stored", "10000", "-v", "-dir", t.TempDir(),
-	}, &out, &progress)
+	code := run(t.Context(), append(args,
+		"-gateway", builtGateway(t), "-conns", "4", "-quick", "-events", "100", "-stored", "10000", "-v", "-dir", t.TempDir(),
+	), &out, &progress)
 	if code != 0 {
 		t.Fatalf("run() = %d\n%s%s", code, &progress, &out)
 	}
@@ -90,20 +112,7 @@ func smallestRound(t *testing.T, db string) {
 		}
 		t.Skip(out.String())
 	}
-	wants := []string{"lost 0, duplicated 0, refused 0", "connections: rate, gateway: ", "connections: rate, reference: ", "of 10: rate, gateway: ", "of 10: rate, table"}
-	if db != "hosted" {
-		wants = append(wants, "send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: ")
-	}
-	if db == "sqlite" || db == "postgres" {
-		wants = append(wants, "10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, gateway: ")
-	}
-	if db == "postgres" {
-		wants = append(wants, "of 10: rate, table, by due time: ", "postgres on cpu", "postgres on 1ms", "never analysed: rate, gateway, analysed tables: ", "pool 32: ")
-		if server.FindPgbench() != "" {
-			wants = append(wants, "rate, pgbench: ")
-		}
-	}
-	for _, want := range wants {
+	for _, want := range append(wants, "lost 0, duplicated 0, refused 0") {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output lacks %q:\n%s", want, &out)
 		}
