@@ -102,6 +102,12 @@ func checkBootstrap(t *testing.T, path, main string) {
 	if f.Machine != elf.EM_AARCH64 || slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Errorf("it is for %v, or needs libraries", f.Machine)
 	}
+	// Each cold start loads all linked code. Segments are whole pages of 64 KiB, so a few more bytes
+	// may cost a page.
+	const most = 15<<20 + 832<<10
+	if file, err := os.Stat(path); err != nil || file.Size() > most {
+		t.Errorf("it has %d bytes (%v), want at most %d", file.Size(), err, most)
+	}
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

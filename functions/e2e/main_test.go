@@ -46,7 +46,11 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	programs = dir
 	const module = "github.com/eventgateway/gateway/"
-	err = build("lambda.norpc grpcnotrace", module+"functions/intake", module+"functions/pull", module+"functions/worker", module+"functions/cron")
+	// The tags are those of a deployment: only the worker calls gRPC receivers.
+	err = build("lambda.norpc grpcnotrace nogrpc", module+"functions/intake", module+"functions/pull", module+"functions/cron")
+	if err == nil {
+		err = build("lambda.norpc grpcnotrace", module+"functions/worker")
+	}
 	if err == nil {
 		err = build("otel grpcnotrace disable_grpc_modules", module+"cmd/gateway")
 	}

@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
 
-// testMain builds the program once, with the race detector if the tests have it.
+// testMain builds the program once, as it is released, and with the race detector if the tests
+// have it.
 // GATEWAY_TEST_BINARY names an existing program to test instead, such as a release candidate.
 func testMain(m *testing.M) int {
 	if binary = os.Getenv("GATEWAY_TEST_BINARY"); binary != "" {
@@ -73,7 +74,7 @@ func testMain(m *testing.M) int {
 	if underRace() {
 		race, cgo = "-race", "CGO_ENABLED=1"
 	}
-	build := exec.Command("go", "build", "-tags", "otel grpcnotrace disable_grpc_modules", race, "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace disable_grpc_modules", "-trimpath", "-ldflags", "-s -w", race, "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
 	build.Env = append(os.Environ(), cgo)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)
