@@ -21,8 +21,8 @@ func average(a *atomic.Int64, d time.Duration) {
 	a.Store(old + (int64(max(0, d))-old)/8) // a lost update is only a lost sample
 }
 
-// ahead returns how many sends end during one take (Little's law), at most limit.
-func (p *pace) ahead(slots, limit int) int {
+// during returns how many sends end during one take (Little's law), at most limit.
+func (p *pace) during(slots, limit int) int {
 	take, send := p.take.Load(), p.send.Load()
 	// No delivery has ended yet. Without a measurement nothing is taken ahead.
 	if send == 0 {
