@@ -142,6 +142,10 @@ func (b *bench) endToEnd(ctx context.Context) error {
 			accepted := f.accepted.Latencies()
 			b.add(measure{label + "accept p50", "ms", none, rate.beside}, s, ms(stats.Percentile(accepted, 0.50)))
 			b.add(measure{label + "accept p99", "ms", none, rate.beside}, s, ms(stats.Percentile(accepted, 0.99)))
+			// How long an event waits while senders push: it shows whether deliveries starve.
+			delivered := f.latencies()
+			b.add(measure{label + "sent to delivered p50", "ms", ratioAtMost(5), rate.beside}, s, ms(stats.Percentile(delivered, 0.50)))
+			b.add(measure{label + "sent to delivered p99", "ms", none, rate.beside}, s, ms(stats.Percentile(delivered, 0.99)))
 			b.add(measure{label + "peak memory", "MiB", atMost(80), rate.beside}, s, mib(f.peak))
 			return nil
 		})
