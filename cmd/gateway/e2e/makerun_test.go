@@ -56,6 +56,8 @@ func (n *newcomer) recipe(target string) []string {
 	}
 	cmd := exec.Command("make", "--no-print-directory", "-f", makefile, "-o", "build", "-n", target)
 	cmd.Dir = n.dir
+	// The tests may run under make, whose flags make it print the folders all the same.
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=0")
 	out, err := cmd.Output()
 	if err != nil {
 		n.t.Fatalf("make -n %s: %v", target, err)
