@@ -12,6 +12,11 @@ LDFLAGS     := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8
 
+# Programs, tests and checks are built with the same flags, so that they share the compiled
+# packages: each other set of flags compiles some 900 packages anew. The race detector needs cgo.
+export CGO_ENABLED ?= 0
+export GOFLAGS     += -trimpath
+
 .DEFAULT_GOAL := help
 .PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps words clean
 
@@ -77,15 +82,19 @@ check: ## format, vet, staticcheck, go.mod tidy, generated code, CI workflows (t
 generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .
 
-# Without vet: make check runs it once, with more checks than go test. The attacks measure
-# latencies, so they run alone and not beside the tests of other packages.
+# Without vet: make check runs it once, with more checks than go test. In continuous integration no
+# result of an earlier run counts. The attacks measure latencies, so they run alone and not beside
+# the tests of other packages.
+FRESH       := $(if $(filter true,$(CI)),-count=1)
+TESTED      := $(GO) test -tags '$(TAGS)' -vet=off -timeout 30m $(FRESH)
+RACING      := CGO_ENABLED=1 $(TESTED) -race -short
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
-	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -skip '$(ATTACKS)' ./...
-	$(GO) test -tags '$(TAGS)' -vet=off -timeout 20m -run '$(ATTACKS)' ./cmd/gateway/e2e
-	cd store/mysql/mysql8 && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
-	cd core/config/remote/cloud/emulators && $(GO) test -tags '$(TAGS)' -timeout 20m ./...
-	cd core/verify/libraries && $(GO) test ./...
+	$(TESTED) -skip '$(ATTACKS)' ./...
+	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
+	cd store/mysql/mysql8 && $(TESTED) ./...
+	cd core/config/remote/cloud/emulators && $(TESTED) ./...
+	cd core/verify/libraries && $(TESTED) ./...
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
 
@@ -93,13 +102,13 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 # tests of store/hosted, whose code runs under it in cmd/gateway/flows and e2e; of e2e, in which the
 # program itself is built with it, all but the stories with the most concurrency (RACES);
 # functions/e2e, since the functions are built from the same packages; cmd/bench and infra, which
-# drive and measure; TestPlans, which looks at the plans of database servers; and packages without
-# goroutines and locks (PURE).
+# drive and measure; TestPlans, which looks at the plans of database servers; TestScripts, which
+# starts a program for each line; and packages without goroutines and locks (PURE).
 PURE        := core/(config|endpoint|wire|workflow)
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -skip '^TestPlans$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
-	$(GO) test -tags '$(TAGS)' -vet=off -race -short -timeout 20m -run '$(RACES)' ./cmd/gateway/e2e
+	$(RACING) -skip '^Test(Plans|Scripts)$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
+	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
 # end-to-end stories only the ones that break first.
@@ -140,11 +149,7 @@ torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LED
 FUZZTIME ?= 20s
 FUZZED   ?= ./...
 fuzz: ## fuzz every target for FUZZTIME (default 20s)
-	@for p in $$($(GO) list -f '{{.Dir}}' $(FUZZED)); do \
-	  for f in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(f .*/\1/p' "$$p"/*_test.go 2>/dev/null); do \
-	    echo "$$p $$f"; $(GO) test -tags '$(TAGS)' -vet=off -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p || exit 1; \
-	  done; \
-	done
+	@GO='$(GO)' TAGS='$(TAGS)' FUZZTIME='$(FUZZTIME)' infra/test/fuzz $(FUZZED)
 
 deps: ## install the needs of the tests beside Go
 	@infra/test/install
