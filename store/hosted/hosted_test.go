@@ -95,7 +95,7 @@ func TestStore(t *testing.T) {
 	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
 		var shelf storetest.Shelf[servers.Hosted]
 		storetest.Run(t, func(sub *testing.T) core.Store {
-			c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(t) })))
+			c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
 			s := migrated(sub, c)
 			storetest.Empty(sub, c)
 			return s

@@ -72,6 +72,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestStore(t *testing.T) {
+	servers.MySQL(t) // without a server this test is skipped here: only its own goroutine may do it
 	var shelf storetest.Shelf[string]
 	storetest.Run(t, func(sub *testing.T) core.Store {
 		c := opened(sub, shelf.Take(sub, func() string { return servers.MySQL(t) }))
