@@ -32,7 +32,7 @@ func TestSecurityTable(t *testing.T) {
 			again += "; a duplicate with `dedup: body`"
 		}
 		if row := fmt.Sprintf("\n| `%s` | %s | %s |\n", name, good, again); !strings.Contains(string(text), row) {
-			t.Errorf("chapter security lacks the row %s", row)
+			t.Errorf("cmd/gateway/manual/security.md lacks the row %s", row)
 		}
 	}
 }

@@ -254,7 +254,7 @@ func TestWindow(t *testing.T) {
 	for _, name := range verify.Names() {
 		window := verify.CoverOf(name).Window
 		if window != want[canonical(name)] {
-			t.Errorf("%s: Window = %v, want %v", name, window, want[canonical(name)])
+			t.Errorf("%s: Window = %v, want %v (the table of this test has the windows)", name, window, want[canonical(name)])
 		}
 		s := newScheme(t, name, secretsFor(name)...)
 		p := sent(t, s, messageFor(name))

@@ -182,7 +182,7 @@ func TestEachColumnHasACheck(t *testing.T) {
 			t.Parallel()
 			lost := failureWithout(t, empty, sentence, columns[name])
 			if lost == "" {
-				t.Errorf("the check %q passes a store that forgets %s", sentence, name)
+				t.Fatalf("the check %q passes a store that forgets %s: it must store and compare a value other than 0 or an empty text", sentence, name)
 			}
 			t.Log(shortened(lost))
 		})
