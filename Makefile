@@ -83,14 +83,16 @@ generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .
 
 # Without vet: make check runs it once, with more checks than go test. In continuous integration no
-# result of an earlier run counts. The attacks measure latencies, so they run alone and not beside
-# the tests of other packages.
+# result of an earlier run counts. The tests of whole programs (WHOLE) have deadlines, so they run one
+# package at a time. The attacks measure latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -vet=off -timeout 30m $(FRESH)
 RACING      := CGO_ENABLED=1 $(TESTED) -race -short
+WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
-	$(TESTED) -skip '$(ATTACKS)' ./...
+	$(TESTED) $$($(GO) list ./... | grep -Ev '/e2e$$|/cmd/bench$$')
+	$(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
 	cd store/mysql/mysql8 && $(TESTED) ./...
 	cd core/config/remote/cloud/emulators && $(TESTED) ./...
