@@ -32,6 +32,14 @@ type order struct {
 // background counts milliseconds in which the program ran.
 var background atomic.Int64
 
+// hang never returns. With a timer the Go runtime does not call it a deadlock, for which it ends
+// programs without cgo.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 func bootstrap() {
 	switch os.Getenv("INIT") {
 	case "exit":
@@ -39,7 +47,7 @@ func bootstrap() {
 		os.Exit(3)
 	case "hang":
 		fmt.Println("hangs in init")
-		select {}
+		hang()
 	}
 	go func() {
 		for range time.Tick(time.Millisecond) {
@@ -69,7 +77,7 @@ func obey(ctx context.Context, payload json.RawMessage) (any, error) {
 	case "exit":
 		os.Exit(1)
 	case "hang":
-		select {}
+		hang()
 	case "large":
 		return strings.Repeat("x", maxSync), nil
 	case "count":
