@@ -36,7 +36,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		Entries:  []core.Entry{{Seq: 1, At: r.now, Epoch: 1, Type: core.EntryStarted}, {Seq: 2, At: r.now, Epoch: 1, Type: core.EntryFanned, Path: "outer"}},
 		New:      []core.Step{outer, inner},
 		Changed:  []core.StepChange{{ID: first.StepID, Status: core.StepSucceeded, Output: []byte(`{}`), Last: true, FinishedAt: r.now}},
-		Jobs:     []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(leaseTime)}},
+		Jobs:     []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(24 * time.Hour)}},
 		JobsEnd:  []core.JobChange{{ID: first.StepID, Status: core.Completed, FinishedAt: r.now}},
 		Attempts: []core.AttemptRecord{{JobID: first.StepID, Lease: job.Lease, Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: r.now}}},
 		Tokens:   []core.Token{{Hash: token, StepID: inner.ID, ExpiresAt: r.now.Add(leaseTime)}},
@@ -63,6 +63,10 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		}
 	}
 	gatesBeside(r)
+
+	// A later call on the same store takes its own jobs.
+	r.now = r.now.Add(time.Hour)
+	r.takeCount("an hour later", 0, core.Quota{Lane: lane, N: 1, Hold: leaseTime})
 }
 
 // eachTransit makes a transition, and ends the test if it is not made.
