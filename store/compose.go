@@ -16,7 +16,7 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 func (d Dialect) insert(into, columns, selection, from, where string) string {
 	sql := orElse(d.insertInto, "INSERT INTO ") + into + " (" + columns + ") "
 	if from == "" && d.insertValues != nil {
-		sql += d.insertValues(rowColumn.ReplaceAllString(d.sql(selection), "?"))
+		sql += d.insertValues(rowColumn().ReplaceAllString(d.sql(selection), "?"))
 	} else {
 		sql += d.selectRows(selection, from, where)
 	}

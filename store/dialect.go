@@ -2,8 +2,9 @@ package store
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A Dialect holds the differences between families of databases: text for the statements, and
@@ -371,7 +372,7 @@ func (d Dialect) sql(text string) string {
 		"{waiting_lane}", orElse(d.waitingLane, "lane"), "{dead_lane}", orElse(d.deadLane, "lane"),
 		"{lapsing_lane}", orElse(d.lapsingLane, "lane"), "{done_lane}", orElse(d.doneLane, "lane"), "{in_waiting}", orElse(d.inWaiting, "due_at IS NOT NULL"),
 		"{in_dead}", orElse(d.inDead, "status = 'dead'"), "{in_lapsing}", orElse(d.inLapsing, onLastTry), "{in_done}", orElse(d.inDone, "status = 'completed'")).Replace(strings.TrimSpace(text))
-	return fragment.ReplaceAllStringFunc(text, func(f string) string {
+	return fragment().ReplaceAllStringFunc(text, func(f string) string {
 		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
 		switch kind {
 		case "options":
@@ -436,7 +437,7 @@ func orElse(text, otherwise string) string {
 }
 
 // fragment is a fragment with an argument, such as {use jobs_waiting}.
-var fragment = regexp.MustCompile(`\{[a-z_]+ [^}]*\}`)
+var fragment = once.Regexp(`\{[a-z_]+ [^}]*\}`)
 
 // fillIn puts an argument into a format. A format without a verb, such as an empty one, stays
 // as it is.
@@ -449,7 +450,7 @@ func fillIn(format, arg string) string {
 
 // rowColumn is a reference to a column of the row source: r.name for a text and r#name for an
 // integer. A statement names each column once, in the order of the values in Stmt.Rows.
-var rowColumn = regexp.MustCompile(`\br([.#])([a-z_]+)`)
+var rowColumn = once.Regexp(`\br([.#])([a-z_]+)`)
 
 // bindRows replaces the row columns in parts of a statement, and returns the row source. The
 // order of the parts is the order of the values in a row. Without row sources, each reference
@@ -457,8 +458,8 @@ var rowColumn = regexp.MustCompile(`\br([.#])([a-z_]+)`)
 func (d Dialect) bindRows(parts ...*string) (source string) {
 	var columns []column
 	for _, p := range parts {
-		*p = rowColumn.ReplaceAllStringFunc(d.sql(*p), func(ref string) string {
-			m := rowColumn.FindStringSubmatch(ref)
+		*p = rowColumn().ReplaceAllStringFunc(d.sql(*p), func(ref string) string {
+			m := rowColumn().FindStringSubmatch(ref)
 			c := column{name: m[2] + "_", integer: m[1] == "#"} // unlike any column of a table
 			columns = append(columns, c)
 			if d.rowSource == nil {

@@ -1,9 +1,10 @@
 package store
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A shape describes tables and indexes, either of the schema steps or of a database. The first
@@ -175,10 +176,10 @@ func (s *shape) alter(table string, body []string) {
 }
 
 // token matches a quoted name, a text, a word, a sign of two characters, or any other sign.
-var token = regexp.MustCompile("\"[^\"]*\"|`[^`]*`|\\[[^\\]]*\\]|'(?:[^']|'')*'|[A-Za-z0-9_.]+|[<>!]=|<>|::|[^\\s]")
+var token = once.Regexp("\"[^\"]*\"|`[^`]*`|\\[[^\\]]*\\]|'(?:[^']|'')*'|[A-Za-z0-9_.]+|[<>!]=|<>|::|[^\\s]")
 
 // tokens splits a statement.
-func tokens(sql string) []string { return token.FindAllString(sql, -1) }
+func tokens(sql string) []string { return token().FindAllString(sql, -1) }
 
 // unquoted removes the quotes of a name, in any dialect.
 func unquoted(word string) string { return strings.Trim(word, "\"`[]") }
@@ -262,9 +263,9 @@ func oneLine(sql string) string { return strings.Join(strings.Fields(sql), " ") 
 
 // databaseNoise matches text that databases add to an expression when they store it:
 // parentheses, quotes, casts and character sets.
-var databaseNoise = regexp.MustCompile("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
+var databaseNoise = once.Regexp("::[a-z]+|_utf8mb[34]\\s*|_utf8\\s*|_latin1\\s*|_binary\\s*|[\\s()`\"\\\\]")
 
 // normalized returns an expression in a form that is the same for all databases.
 func normalized(expression string) string {
-	return databaseNoise.ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
+	return databaseNoise().ReplaceAllString(strings.ToLower(strings.ReplaceAll(expression, ":: ", "::")), "")
 }

@@ -10,13 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/spf13/cobra"
 )
 
@@ -139,11 +139,11 @@ func writeTemplate(name string, paths []string, force bool) error {
 }
 
 // secretHole marks the place of a secret in a template: 32 random bytes, as hex or base64.
-var secretHole = regexp.MustCompile(`\{\{(hex|base64)\}\}`)
+var secretHole = once.Regexp(`\{\{(hex|base64)\}\}`)
 
 // withSecrets fills each hole of a template with a secret of its own.
 func withSecrets(text string) string {
-	return secretHole.ReplaceAllStringFunc(text, func(hole string) string {
+	return secretHole().ReplaceAllStringFunc(text, func(hole string) string {
 		secret := make([]byte, 32)
 		rand.Read(secret) // never fails
 		if hole == "{{hex}}" {

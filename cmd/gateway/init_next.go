@@ -1,11 +1,11 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/config"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // printNextSteps prints the next steps after init has written the files: commands that work as
@@ -51,7 +51,7 @@ func firstType(events []string) string {
 }
 
 // neededVariable matches a variable without a default.
-var neededVariable = regexp.MustCompile(`\$\{(\w+)\}`)
+var neededVariable = once.Regexp(`\$\{(\w+)\}`)
 
 // neededVariables returns the variables that gateway.yaml of a template needs without its
 // overlay, in the order of the file.
@@ -61,7 +61,7 @@ func neededVariables(template string) (names []string) {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
 		}
-		for _, m := range neededVariable.FindAllStringSubmatch(line, -1) {
+		for _, m := range neededVariable().FindAllStringSubmatch(line, -1) {
 			if !slices.Contains(names, m[1]) {
 				names = append(names, m[1])
 			}

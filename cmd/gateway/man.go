@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // generators are commands for the build: "make man" runs this one. The released binary has
@@ -45,7 +46,7 @@ func newMan(a *app) *cobra.Command {
 
 // options matches an option as the generator writes it: with a tab in filled text. Some
 // readers of manual pages complain about the tab, and none shows it well.
-var options = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t(.*)$`)
+var options = once.Regexp(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t(.*)$`)
 
 // setOptions rewrites all pages in a folder: each option stands on the line above its meaning.
 func setOptions(folder string) error {
@@ -58,7 +59,7 @@ func setOptions(folder string) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, pathless(err))
 		}
-		if err := os.WriteFile(name, options.ReplaceAll(page, []byte(".TP\n$1\n$2")), 0o666); err != nil {
+		if err := os.WriteFile(name, options().ReplaceAll(page, []byte(".TP\n$1\n$2")), 0o666); err != nil {
 			return fmt.Errorf("write %s: %w", name, pathless(err))
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"embed"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/spf13/cobra"
 )
 
@@ -69,7 +69,7 @@ func (a *app) printChapter(name string) bool {
 }
 
 // scheme matches the beginning of an address.
-var scheme = regexp.MustCompile(`^[a-z]+://`)
+var scheme = once.Regexp(`^[a-z]+://`)
 
 // linked is the text of a link, and where it leads: to another chapter, to a file of the
 // project, or to an address.
@@ -78,7 +78,7 @@ func linked(text, target string) string {
 	switch {
 	case file == "":
 		return text
-	case scheme.MatchString(target):
+	case scheme().MatchString(target):
 		return text + " (" + target + ")"
 	case !strings.Contains(file, "/"):
 		return text + " (`gateway help " + strings.TrimSuffix(file, ".md") + "`)"

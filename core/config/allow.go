@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A Forbidden is the error of Load for a remote configuration whose only faults are settings
@@ -104,14 +106,18 @@ func secretFields() (paths []string) {
 // namedSections are the sections whose entries have names.
 var namedSections = []string{"sources", "handlers", "queues", "workflows"}
 
-// indexForm matches the index of a list item in a path.
-var indexForm = regexp.MustCompile(`\[[0-9]+\]`)
+var (
+	// indexForm matches the index of a list item in a path.
+	indexForm = once.Regexp(`\[[0-9]+\]`)
+	// notInVariable matches the characters that the name of a variable cannot have.
+	notInVariable = once.Regexp(`[^A-Z0-9]+`)
+)
 
 // fieldOf returns the field of a path under the name that GATEWAY_CONFIG_ALLOW uses. A field of
 // a workflow's steps has its last key only. All headers are one field. Alerts have no names.
 func fieldOf(path string) string {
 	// All items of a list are one field.
-	path = indexForm.ReplaceAllString(path, "")
+	path = indexForm().ReplaceAllString(path, "")
 	section, rest, _ := strings.Cut(path, ".")
 	switch {
 	case section == "alerts":
@@ -187,8 +193,8 @@ func (a *allowance) remedy(path string) string {
 
 // variableFor suggests a name for the variable of a secret.
 func variableFor(path string) string {
-	upper := strings.ToUpper(indexForm.ReplaceAllString(path, ""))
-	return exposedPrefix + regexp.MustCompile(`[^A-Z0-9]+`).ReplaceAllString(upper, "_")
+	upper := strings.ToUpper(indexForm().ReplaceAllString(path, ""))
+	return exposedPrefix + notInVariable().ReplaceAllString(upper, "_")
 }
 
 // inPlain reports whether a reader of the file can see a secret. Tokens and keys must be single
@@ -221,29 +227,29 @@ func (a *allowance) secretURL(c *Config, path string) bool {
 
 var (
 	// A name counts if its last word is one of these, as in X-Api-Key or X-Session-Token.
-	credentialForm = regexp.MustCompile(`(?i)^(.*[-_])?(authorization|auth|token|key|apikey|secret|password|passwd|cookie|credentials?|session|[a-z]*token|[a-z]*secret)$`)
+	credentialForm = once.Regexp(`(?i)^(.*[-_])?(authorization|auth|token|key|apikey|secret|password|passwd|cookie|credentials?|session|[a-z]*token|[a-z]*secret)$`)
 	// These end in key, and are no secrets.
 	plainKeys = []string{"idempotency-key", "partition-key", "routing-key"}
 )
 
 // isCredential reports whether a header with this name carries a credential.
 func isCredential(name string) bool {
-	return credentialForm.MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
+	return credentialForm().MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
 }
 
 // passwordForms find the password in the URL of a database: in its user part, in its query, and
 // in the formats of the drivers' libraries.
-var passwordForms = []*regexp.Regexp{
-	regexp.MustCompile(`^[a-z]+://[^/@:]*:([^/]*)@`),
-	regexp.MustCompile(`^[^/@:=\s]*:([^/].*)@`),
-	regexp.MustCompile(`(?i)(?:^|[?&\s])(?:password|sslpassword)\s*=\s*('[^']*'|[^&\s]*)`),
+var passwordForms = []func() *regexp.Regexp{
+	once.Regexp(`^[a-z]+://[^/@:]*:([^/]*)@`),
+	once.Regexp(`^[^/@:=\s]*:([^/].*)@`),
+	once.Regexp(`(?i)(?:^|[?&\s])(?:password|sslpassword)\s*=\s*('[^']*'|[^&\s]*)`),
 }
 
 // hasPassword reports whether the URL of a database has a password without a variable in it.
 func hasPassword(url string) bool {
 	for _, form := range passwordForms {
 		// A password that is a variable, in whole or in part, is not spelled out in the file.
-		for _, m := range form.FindAllStringSubmatch(url, -1) {
+		for _, m := range form().FindAllStringSubmatch(url, -1) {
 			if m[1] != "" && !strings.Contains(m[1], variableMark) {
 				return true
 			}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"net/netip"
 	"net/textproto"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/endpoint"
 	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/core/sns"
 	"github.com/eventgateway/gateway/core/verify"
 )
@@ -382,7 +382,7 @@ func (k *checker) oneValue(path string, singular bool, err error) {
 }
 
 // eventForm has the characters of event types, and the star.
-var eventForm = regexp.MustCompile(`^[A-Za-z0-9._:/*-]+$`)
+var eventForm = once.Regexp(`^[A-Za-z0-9._:/*-]+$`)
 
 // subscription checks the source and the events of a handler, queue or workflow.
 func (k *checker) subscription(path, source string, events []string) {
@@ -392,7 +392,7 @@ func (k *checker) subscription(path, source string, events []string) {
 	}
 	for i, event := range events {
 		here := index(path+".events", i)
-		if (len(event) > 128 || !eventForm.MatchString(event) || strings.Contains(event, "..")) && !k.reported(here) {
+		if (len(event) > 128 || !eventForm().MatchString(event) || strings.Contains(event, "..")) && !k.reported(here) {
 			k.problem(here, "an event type has 1 to 128 letters, digits and . _ : / - (no two dots in a row), with * for any part of it")
 		}
 	}

@@ -3,12 +3,12 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/core/units"
 )
 
@@ -239,11 +239,11 @@ func (d *decoder) unknown(n *node, path string, known map[string]bool, keys []st
 // isName reports whether a text can be the name of a source, handler, queue, workflow or step.
 // The length is checked separately: counted repetitions in a regular expression take long to
 // compile, at each start of the program.
-func isName(s string) bool { return len(s) <= 63 && nameForm.MatchString(s) }
+func isName(s string) bool { return len(s) <= 63 && nameForm().MatchString(s) }
 
 // nameForm has the characters of names. They need no escape in a URL, a lane or a metric's
 // label.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+var nameForm = once.Regexp(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 // nameRule describes the form for messages.
 const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a letter or digit"

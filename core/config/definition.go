@@ -152,7 +152,7 @@ func (n *node) written() *yaml.Node {
 	case mapping:
 		y := &yaml.Node{Kind: yaml.MappingNode}
 		for _, f := range slices.SortedFunc(slices.Values(n.fields), func(a, b entry) int { return cmp.Compare(a.key, b.key) }) {
-			y.Content = append(y.Content, text(f.key, nameForm.MatchString(f.key)), f.value.written())
+			y.Content = append(y.Content, text(f.key, nameForm().MatchString(f.key)), f.value.written())
 		}
 		return y
 	case list:

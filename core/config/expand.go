@@ -1,8 +1,9 @@
 package config
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // expand replaces the variables in every scalar below n: ${NAME} and ${NAME:-default}. A bare
@@ -42,12 +43,12 @@ type expansion struct {
 }
 
 // holeFields are the fields that may be templates, in which {{ begins a hole.
-var holeFields = regexp.MustCompile(`^(handlers\.[^.]+\.transform|workflows\..*\.(input|output))$`)
+var holeFields = once.Regexp(`^(handlers\.[^.]+\.transform|workflows\..*\.(input|output))$`)
 
 // hasHoles reports whether the field at a path may be a template. There ${{ is a dollar before
 // a hole, as in "${{ $.price }}". Elsewhere it is a mistake: ${{ secrets.KEY }} would become a
 // key.
-func hasHoles(path string) bool { return holeFields.MatchString(path) }
+func hasHoles(path string) bool { return holeFields().MatchString(path) }
 
 // variableMark stands for the value of a variable where only a file's own text matters.
 const variableMark = "\x00"

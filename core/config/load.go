@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/joho/godotenv"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // Options say from where a configuration is read.
@@ -42,7 +43,7 @@ type Options struct {
 const MaxFile = 1 << 20
 
 // envForm has the characters of an environment's name, which becomes a part of file names.
-var envForm = regexp.MustCompile(`^[a-z0-9_-]+$`)
+var envForm = once.Regexp(`^[a-z0-9_-]+$`)
 
 // Load reads, merges, expands, decodes and validates a configuration. The error is Problems,
 // with everything that is wrong in any of the files, sorted by file and line, or Forbidden.
@@ -57,7 +58,7 @@ func Load(o Options) (*Config, error) {
 			return nil, l.sorted()
 		}
 	}
-	if !envForm.MatchString(o.Env) && o.Env != "" {
+	if !envForm().MatchString(o.Env) && o.Env != "" {
 		l.stop(o.Path, 0, "%s is not a name of an environment; it holds only a-z, 0-9, _ and -", quote(o.Env))
 		return nil, l.sorted()
 	}
@@ -250,14 +251,14 @@ func readAll(fsys fs.FS, name string) ([]byte, error) {
 
 // programVariable matches the variables that other parts of the program read from the
 // environment.
-var programVariable = regexp.MustCompile(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|CONFIG_ALLOW|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
+var programVariable = once.Regexp(`^(RUST_LOG|NO_COLOR|GATEWAY_(LOG|LOG_FORMAT|TOKEN|CONFIG_ENV|CONFIG_ALLOW|HOSTED_SQL_API)|(OTEL|AWS|GOOGLE|AZURE)_.*)$`)
 
 // unused warns of variables in the .env file that no part reads: most are misspelt.
 func (l *loader) unused() (notes []Problem) {
 	// Variables of the program itself are read elsewhere.
 	used := names(l.env.used)
 	for _, name := range names(l.env.file) {
-		if !l.env.used[name] && !programVariable.MatchString(name) {
+		if !l.env.used[name] && !programVariable().MatchString(name) {
 			notes = append(notes, Problem{File: l.dotenv, Path: name, Message: "nothing reads this variable" + suggest(name, "the configuration reads", used)})
 		}
 	}

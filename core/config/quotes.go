@@ -2,8 +2,9 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A brokenText is a text in quotes that contains the same quote: YAML ends the text there, and
@@ -37,7 +38,7 @@ func brokenTextFrom(data []byte, line int) (brokenText, bool) {
 			continue
 		}
 		block = -1
-		if blockText.MatchString(text) {
+		if blockText().MatchString(text) {
 			block = indent
 		}
 		if found, ok := brokenTextIn(text); ok && i+1 >= line {
@@ -50,9 +51,9 @@ func brokenTextFrom(data []byte, line int) (brokenText, bool) {
 
 var (
 	// blockText matches a line that begins a block of text with | or >.
-	blockText = regexp.MustCompile(`(^|[\s:-])[|>][-+0-9]*\s*(#.*)?$`)
+	blockText = once.Regexp(`(^|[\s:-])[|>][-+0-9]*\s*(#.*)?$`)
 	// keyBefore finds the key of the text that begins at the end of a line.
-	keyBefore = regexp.MustCompile(`([A-Za-z0-9_.-]+)\s*:\s+$`)
+	keyBefore = once.Regexp(`([A-Za-z0-9_.-]+)\s*:\s+$`)
 )
 
 // brokenTextIn finds a broken text in a line.
@@ -78,7 +79,7 @@ func brokenTextIn(line string) (brokenText, bool) {
 		rest := strings.TrimLeft(line[end+1:], " \t\r")
 		if rest != "" && !strings.ContainsRune(",]}:#", rune(rest[0])) {
 			b := brokenText{quote: c}
-			if m := keyBefore.FindStringSubmatch(line[:i]); m != nil {
+			if m := keyBefore().FindStringSubmatch(line[:i]); m != nil {
 				b.key = m[1]
 			}
 			return b, true

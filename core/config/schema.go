@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // schemaMust lists the permitted forms of the field.
@@ -144,7 +144,7 @@ func cause(err error) error {
 }
 
 // startOfJSON distinguishes a text that was meant to be JSON from YAML between braces.
-var startOfJSON = regexp.MustCompile(`^\s*\{\s*"`)
+var startOfJSON = once.Regexp(`^\s*\{\s*"`)
 
 // schemaJSON returns the JSON text of a mapping that is written as JSON or YAML. It returns nil
 // if data is valid YAML but not a mapping.
@@ -160,7 +160,7 @@ func schemaJSON(data []byte) ([]byte, error) {
 	root := parseAny("", data, &r)
 	// One problem is enough: the schema has only one message.
 	if len(r.problems) > 0 {
-		if startOfJSON.Match(data) {
+		if startOfJSON().Match(data) {
 			_, err := expr.ParseSchema(data)
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (n *node) any(is func(*node) bool) bool {
 }
 
 // jsonNumber is a number in JSON's spelling. Other numbers of YAML are text here.
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = once.Regexp(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // appendJSON appends n as JSON, its keys in the order of the file.
 func (n *node) appendJSON(b []byte) []byte {
@@ -215,7 +215,7 @@ func (n *node) appendJSON(b []byte) []byte {
 		return append(b, "null"...)
 	case n.plain && (lower == "true" || lower == "false"):
 		return append(b, lower...)
-	case n.plain && jsonNumber.MatchString(n.text):
+	case n.plain && jsonNumber().MatchString(n.text):
 		return append(b, n.text...)
 	}
 	// All other scalars are texts, also numbers in a spelling that JSON lacks.

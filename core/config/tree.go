@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A position is a place in a file; line and column count from 1.
@@ -162,18 +163,18 @@ func parseAny(file string, data []byte, r *report) *node {
 
 var (
 	// yamlLine finds the line in a message of the library.
-	yamlLine = regexp.MustCompile(`line ([0-9]+): `)
+	yamlLine = once.Regexp(`line ([0-9]+): `)
 	// parserErrors are the texts for which the library counts lines from 0; for its scanner's
 	// it counts from 1.
-	parserErrors = regexp.MustCompile(`did not find expected (<|node content|'-' indicator|key|',' or)`)
+	parserErrors = once.Regexp(`did not find expected (<|node content|'-' indicator|key|',' or)`)
 	// unknownAnchor matches an error whose name may be a secret that begins with * and lacks
 	// its quotes, so the name is hidden.
-	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+	unknownAnchor = once.Regexp(`^unknown anchor '(.*)' referenced$`)
 )
 
 // placeless are the errors without a line. For other errors without a line, the fault is in the
 // first line.
-var placeless = regexp.MustCompile(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
+var placeless = once.Regexp(`^(control characters|invalid|incomplete|unexpected|unknown anchor)`)
 
 // onlyLine returns the line that contains a text, or 0 if no line or several lines do.
 func onlyLine(data []byte, text string) int {
@@ -190,14 +191,14 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 	// The library's line numbers are corrected before the text is replaced.
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	// The message has a line, or concerns the first line, or the whole file.
-	switch m := yamlLine.FindStringSubmatch(text); {
+	switch m := yamlLine().FindStringSubmatch(text); {
 	case m != nil:
 		line, _ = strconv.Atoi(m[1])
 		text = strings.Replace(text, m[0], "", 1)
-		if parserErrors.MatchString(text) {
+		if parserErrors().MatchString(text) {
 			line++
 		}
-	case placeless.MatchString(text):
+	case placeless().MatchString(text):
 		line = 0
 	}
 	// The library's messages name the symptom. The usual causes are replaced by their remedy.
@@ -205,7 +206,7 @@ func syntaxProblem(file string, data []byte, err error, r *report) {
 		line, text = tab, "indent with spaces, not tabs"
 	} else if strings.Contains(text, "cannot start any token") {
 		text += "; text that starts with @ ` or % needs quotes"
-	} else if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+	} else if m := unknownAnchor().FindStringSubmatch(text); m != nil {
 		line, text = onlyLine(data, "*"+m[1]), "an alias refers to no anchor; text that starts with * needs quotes"
 	} else if strings.HasPrefix(text, "did not find expected") {
 		if broken, found := brokenTextFrom(data, line); found {

@@ -2,8 +2,9 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // workflows warns of steps that will fail or wait in vain. One missing public_url is one
@@ -87,11 +88,11 @@ func (w warner) step(path string, s Step) {
 func (w warner) credentials(path string, headers map[string]Secret) {
 	for _, name := range names(headers) {
 		here := join(path, name)
-		if credential.MatchString(name) && !strings.EqualFold(name, "idempotency-key") && headers[name] != "" && w.origin.set(here) && !w.origin.marks[here].expanded {
+		if credential().MatchString(name) && !strings.EqualFold(name, "idempotency-key") && headers[name] != "" && w.origin.set(here) && !w.origin.marks[here].expanded {
 			w.problem(here, "is written in plain text, so it is stored in the database with the workflow; take it from a variable, as in ${NAME}, and only the name is stored")
 		}
 	}
 }
 
 // credential matches the names of headers that usually carry a credential.
-var credential = regexp.MustCompile(`(?i)(auth|token|secret|password|passwd|cookie|credential|signature|(^|[-_])(api)?key$)`)
+var credential = once.Regexp(`(?i)(auth|token|secret|password|passwd|cookie|credential|signature|(^|[-_])(api)?key$)`)

@@ -22,21 +22,22 @@
 // rejected: it drops the slots of a skipped hour and fires those of a repeated hour twice.
 //
 // The package does no IO except for zones: the standard library reads those of the machine,
-// and if there are none, those in the binary. It may import core, the standard library's
-// pure packages and the schedule parser. The files about schedules alone (cron.go,
+// and if there are none, those in the binary. It may import core, core/once, the standard
+// library's pure packages and the schedule parser. The files about schedules alone (cron.go,
 // slots.go, wall.go, zone.go) need no core.
 package cron
 
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A Schedule is the times of a cron source. The zero Schedule never fires; Parse makes
@@ -82,7 +83,7 @@ var fields = []field{
 
 var (
 	parser  = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	allowed = regexp.MustCompile(`^[0-9A-Za-z*/,?\- \t]*$`)
+	allowed = once.Regexp(`^[0-9A-Za-z*/,?\- \t]*$`)
 )
 
 // longest bounds a schedule's text: a list of all sixty seconds and minutes fits.
@@ -179,7 +180,7 @@ func guard(schedule string) error {
 	if n := len(strings.Fields(schedule)); n != 5 && n != 6 {
 		return fmt.Errorf("a schedule has 5 fields (minute hour day month weekday), or 6 with seconds in front, not %d", n)
 	}
-	if !allowed.MatchString(schedule) {
+	if !allowed().MatchString(schedule) {
 		return errors.New("a schedule holds only letters, digits, blanks and * / , ? -")
 	}
 	return nil

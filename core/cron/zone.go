@@ -3,16 +3,17 @@ package cron
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // about 450 KB: machines without zones, such as an empty image, have them too
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // offset matches a fixed offset. The hours are checked later, so that 15 gets a message of its
 // own.
-var offset = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
+var offset = once.Regexp(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 
 // zoneRule describes a valid zone.
 const zoneRule = "must be UTC, a zone such as Europe/Berlin, or a fixed offset such as +09:00"
@@ -40,7 +41,7 @@ func ParseZone(zone string) (*time.Location, error) {
 
 // fixed reads an offset.
 func fixed(zone string) (*time.Location, error) {
-	m := offset.FindStringSubmatch(zone)
+	m := offset().FindStringSubmatch(zone)
 	if m == nil {
 		return nil, errors.New(zoneRule)
 	}

@@ -7,7 +7,7 @@
 // core/egress decides which addresses are permitted. No error quotes a URL or a header's
 // value: they may contain credentials.
 //
-// endpoint is pure; it imports the standard library only.
+// endpoint is pure; it imports core/once and the standard library only.
 package endpoint
 
 import (
@@ -15,10 +15,11 @@ import (
 	"net/netip"
 	"net/textproto"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // ParseURL reads an address for requests. It is http or https, without user information and
@@ -80,17 +81,17 @@ func checkHost(host string, bracketed bool) error {
 	}
 	name := strings.TrimSuffix(host, ".")
 	labels := strings.Split(name, ".")
-	if numberLabel.MatchString(labels[len(labels)-1]) {
+	if numberLabel().MatchString(labels[len(labels)-1]) {
 		if _, err := netip.ParseAddr(host); err != nil {
 			return errors.New("has a host that is almost an IPv4 address; write four numbers from 0 to 255 without leading zeros")
 		}
 		return nil
 	}
-	if slices.ContainsFunc(labels, asciiPunycode.MatchString) {
+	if slices.ContainsFunc(labels, asciiPunycode().MatchString) {
 		return errors.New("has a host whose xn-- form stands for plain letters; write those")
 	}
 	tooLong := func(label string) bool { return len(label) > 63 }
-	if len(name) > 253 || slices.ContainsFunc(labels, tooLong) || !hostForm.MatchString(name) {
+	if len(name) > 253 || slices.ContainsFunc(labels, tooLong) || !hostForm().MatchString(name) {
 		return errors.New("has a host that is not a name of letters, digits, - and dots; write other scripts in their xn-- form")
 	}
 	return nil
@@ -99,14 +100,14 @@ func checkHost(host string, bracketed bool) error {
 var (
 	// Underscores are not for host names (RFC 952), but container networks have them. The
 	// length of a label is checked separately: counted repetitions take long to compile.
-	hostForm = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
+	hostForm = once.Regexp(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 
 	// numberLabel is a last label that makes resolvers read the whole host as an IPv4
 	// address.
-	numberLabel = regexp.MustCompile(`^([0-9]+|0[xX][0-9A-Fa-f]*)$`)
+	numberLabel = once.Regexp(`^([0-9]+|0[xX][0-9A-Fa-f]*)$`)
 
 	// asciiPunycode is a label whose decoded form is plain ASCII (CVE-2026-39821).
-	asciiPunycode = regexp.MustCompile(`(?i)^xn--(.*-)?$`)
+	asciiPunycode = once.Regexp(`(?i)^xn--(.*-)?$`)
 )
 
 // reserved are the headers that a handler cannot set. They are the headers of the connection
@@ -132,8 +133,8 @@ func CheckHeader(name, value string) error {
 }
 
 // IsHeaderName reports whether s is a token of RFC 9110, section 5.6.2.
-func IsHeaderName(s string) bool { return tokenForm.MatchString(s) }
+func IsHeaderName(s string) bool { return tokenForm().MatchString(s) }
 
-var tokenForm = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+var tokenForm = once.Regexp("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }

@@ -36,6 +36,6 @@
 // within about 100 ms on a payload of 1 MiB (BenchmarkAttack). $..id takes less than one step
 // for each byte.
 //
-// expr is pure: it imports the standard library, without net/http, os and
+// expr is pure: it imports core/once, the standard library without net/http, os and
 // database/sql, and the parser.
 package expr

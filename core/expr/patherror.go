@@ -2,19 +2,20 @@ package expr
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // refusal is the format of the parser's errors. It counts bytes from 1. The library has no
 // typed errors, so its texts are matched. A text that does not match is shown as it is.
-var refusal = regexp.MustCompile(`^jsonpath: (.*?)( at position ([0-9]+))?$`)
+var refusal = once.Regexp(`^jsonpath: (.*?)( at position ([0-9]+))?$`)
 
 // explain converts the parser's error: it names the column, the mistake, and the text that
 // was probably meant.
 func explain(path string, err error) error {
-	m := refusal.FindStringSubmatch(err.Error())
+	m := refusal().FindStringSubmatch(err.Error())
 	if m == nil {
 		return errors.New("not a path: " + err.Error())
 	}
@@ -31,9 +32,9 @@ func explain(path string, err error) error {
 
 var (
 	// nameBefore and nameAfter are the parts of a name around a place, dashes included.
-	nameBefore = regexp.MustCompile(`[\pL\pN_-]+$`)
-	nameAfter  = regexp.MustCompile(`^[\pL\pN_-]+`)
-	number     = regexp.MustCompile(`^-?[0-9]+`)
+	nameBefore = once.Regexp(`[\pL\pN_-]+$`)
+	nameAfter  = once.Regexp(`^[\pL\pN_-]+`)
+	number     = once.Regexp(`^-?[0-9]+`)
 )
 
 // remedy returns the text to write instead, for common mistakes; empty for others. The cases
@@ -46,18 +47,18 @@ func remedy(path string, offset int) string {
 		return "remove the blanks around the path"
 	case strings.HasPrefix(path, "$$"):
 		return "a path begins with one $, as in $.name"
-	case path[0] != '$' && nameAfter.FindString(path) == path:
+	case path[0] != '$' && nameAfter().FindString(path) == path:
 		return "a path begins with $, as in $." + path
 	case path[0] != '$':
 		return "a path begins with $, as in $.name"
-	case nameAfter.MatchString(path[1:]) && !strings.HasPrefix(path, "$-"):
-		return "a dot belongs after the $, as in $." + nameAfter.FindString(path[1:])
+	case nameAfter().MatchString(path[1:]) && !strings.HasPrefix(path, "$-"):
+		return "a dot belongs after the $, as in $." + nameAfter().FindString(path[1:])
 	// A dash is not permitted in a name after a dot.
-	case strings.HasPrefix(after, "-") && nameBefore.MatchString(before):
-		return "a name with a dash needs brackets: $['" + nameBefore.FindString(before) + nameAfter.FindString(after) + "']"
+	case strings.HasPrefix(after, "-") && nameBefore().MatchString(before):
+		return "a name with a dash needs brackets: $['" + nameBefore().FindString(before) + nameAfter().FindString(after) + "']"
 	// In other languages, $.0 is an element.
-	case strings.HasSuffix(before, ".") && number.MatchString(after):
-		return "a position needs brackets: [" + number.FindString(after) + "]"
+	case strings.HasSuffix(before, ".") && number().MatchString(after):
+		return "a position needs brackets: [" + number().FindString(after) + "]"
 	case after == "" && strings.HasSuffix(before, "."):
 		return "a name or * belongs after a dot"
 	case after == "" && strings.Count(before, "[") > strings.Count(before, "]"):

@@ -25,7 +25,7 @@
 // The age of a message is not limited: Amazon documents no bound, and a repeated message is
 // found by its ID.
 //
-// sns knows nothing of HTTP except addresses. It imports core, core/endpoint,
+// sns knows nothing of HTTP except addresses. It imports core, core/endpoint, core/once,
 // golang.org/x/sync and the standard library, without net/http.
 //
 // Source: https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html

@@ -2,11 +2,11 @@ package sns
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // domains are the domains of the hosts in Amazon's partitions. The hosts of the secret
@@ -21,7 +21,7 @@ var domains = map[string]string{
 // topicARN captures the partition and the region. No region has a digit before its number.
 // If the pattern permitted [a-z0-9-] everywhere, s3-us-west-2 would be a region, and its
 // host a bucket that anyone could own.
-var topicARN = regexp.MustCompile(`^arn:(aws[a-z-]*):sns:([a-z]{2,4}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$`)
+var topicARN = once.Regexp(`^arn:(aws[a-z-]*):sns:([a-z]{2,4}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}):[0-9]{12}:[A-Za-z0-9_-]{1,256}(?:\.fifo)?$`)
 
 // IsTopic reports whether a text has the form of a topic's ARN in a region with public
 // addresses, such as arn:aws:sns:eu-west-1:123456789012:orders. Messages of other topics
@@ -41,7 +41,7 @@ func hostOf(topic string) (string, error) {
 }
 
 func host(topic string) (string, bool) {
-	m := topicARN.FindStringSubmatch(topic)
+	m := topicARN().FindStringSubmatch(topic)
 	if m == nil || domains[m[1]] == "" {
 		return "", false
 	}

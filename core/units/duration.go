@@ -1,13 +1,14 @@
 // Package units reads and writes quantities as users write them: in configurations, flags,
-// queries and replies. It depends on no other package of this module.
+// queries and replies. It imports core/once and no other package of this module.
 package units
 
 import (
 	"errors"
 	"math"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A Duration is a span of time as users write it: 500ms, 30s, 5m, 2h, 1d, or a whole number of
@@ -15,14 +16,14 @@ import (
 type Duration struct{ time.Duration }
 
 var (
-	durationForm = regexp.MustCompile(`^([0-9]+)(ms|s|m|h|d|)$`)
+	durationForm = once.Regexp(`^([0-9]+)(ms|s|m|h|d|)$`)
 	factors      = map[string]time.Duration{"ms": time.Millisecond, "": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 
 // ParseDuration reads one whole number and one unit, without which the number counts seconds.
 // It refuses negative and combined forms (1h30m). Its errors name the permitted forms.
 func ParseDuration(s string) (Duration, error) {
-	m := durationForm.FindStringSubmatch(s)
+	m := durationForm().FindStringSubmatch(s)
 	if m == nil {
 		return Duration{}, errors.New("must be a duration such as 500ms, 30s, 5m, 2h or 1d, or a whole number of seconds")
 	}

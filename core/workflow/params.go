@@ -3,10 +3,10 @@ package workflow
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // maxViolations is the maximum of lines that Check returns.
@@ -66,11 +66,11 @@ func violation(p config.Param, object map[string]any) string {
 }
 
 // plainName matches the names that may stand after a dot in a JSONPath without brackets.
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var plainName = once.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // param returns the JSONPath of a param.
 func param(name string) string {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return "$." + name
 	}
 	return fmt.Sprintf("$[%q]", name)

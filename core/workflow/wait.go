@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/expr"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // A waitStep lets time pass. It does not change the state. It has a delay from its beginning,
@@ -105,7 +105,7 @@ var layouts = []string{
 // unixText is a Unix time as text. It has at least 9 digits, so it is after March 1973, or
 // as long before 1970. A shorter text is a date, or a mistake that would make the step pass
 // at once.
-var unixText = regexp.MustCompile(`^-?[0-9]{9,}(\.[0-9]+)?$`)
+var unixText = once.Regexp(`^-?[0-9]{9,}(\.[0-9]+)?$`)
 
 // timeOf reads a time: ISO 8601 or RFC 3339, or Unix seconds, as a number or as text. From
 // 1e11 on, a number means milliseconds.
@@ -114,7 +114,7 @@ func timeOf(v any) (time.Time, error) {
 	case json.Number:
 		return unixTime(v)
 	case string:
-		if unixText.MatchString(v) {
+		if unixText().MatchString(v) {
 			return unixTime(json.Number(v))
 		}
 		// RFC 3339 permits t and z, and a blank in place of the T.

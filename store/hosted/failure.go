@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -39,14 +39,14 @@ func (f *failure) Error() string {
 // Error messages of D1, from https://developers.cloudflare.com/d1/observability/debug-d1/ and
 // from the list of result codes of SQLite.
 var (
-	overloaded = regexp.MustCompile(`D1 DB is overloaded|Too many requests queued`)
-	transient  = regexp.MustCompile(`because its code was updated|caused object to be reset|Network connection lost|` +
+	overloaded = once.Regexp(`D1 DB is overloaded|Too many requests queued`)
+	transient  = once.Regexp(`because its code was updated|caused object to be reset|Network connection lost|` +
 		`transient issue|exceeded timeout|exceeded its memory limit|exceeded its CPU time limit|client disconnected|` +
 		`SQLITE_(BUSY|LOCKED|IOERR|NOMEM|INTERRUPT|PROTOCOL|CANTOPEN)`)
-	full    = regexp.MustCompile(`SQLITE_(FULL|READONLY)|maximum DB size|[Ee]xceeded maximum`)
-	tooBig  = regexp.MustCompile(`SQLITE_TOOBIG|string or blob too big`)
-	missing = regexp.MustCompile(`no such (table|column|index)|has no column named`)
-	refused = regexp.MustCompile(`SQLITE_[A-Z]+`)
+	full    = once.Regexp(`SQLITE_(FULL|READONLY)|maximum DB size|[Ee]xceeded maximum`)
+	tooBig  = once.Regexp(`SQLITE_TOOBIG|string or blob too big`)
+	missing = once.Regexp(`no such (table|column|index)|has no column named`)
+	refused = once.Regexp(`SQLITE_[A-Z]+`)
 )
 
 // Codes of Cloudflare's API.
@@ -61,15 +61,15 @@ const firstHold = 500 * time.Millisecond
 func classify(status, code int, message string) *failure {
 	f := &failure{status: status, code: code, message: message}
 	switch {
-	case overloaded.MatchString(message), status == http.StatusTooManyRequests:
+	case overloaded().MatchString(message), status == http.StatusTooManyRequests:
 		f.class, f.wait = store.Overloaded, firstHold
-	case transient.MatchString(message):
+	case transient().MatchString(message):
 		f.class = store.Lost
-	case full.MatchString(message): // the batch took no effect, and can succeed once there is room
+	case full().MatchString(message): // the batch took no effect, and can succeed once there is room
 		f.class = store.Down
-	case missing.MatchString(message):
+	case missing().MatchString(message):
 		f.class = store.Mismatched
-	case tooBig.MatchString(message):
+	case tooBig().MatchString(message):
 		f.class, f.tooBig = store.Rejected, true
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || slices.Contains(noAccess, code),
 		status == http.StatusNotFound || slices.Contains(noDatabase, code),
@@ -77,7 +77,7 @@ func classify(status, code int, message string) *failure {
 		f.class = store.Misconfigured
 	case status < 500 && code == 0: // the answer is from a server in front of D1
 		f.class = store.Lost
-	case status >= 500 && !refused.MatchString(message), status == http.StatusRequestTimeout:
+	case status >= 500 && !refused().MatchString(message), status == http.StatusRequestTimeout:
 		f.class = store.Lost
 	default:
 		f.class = store.Rejected

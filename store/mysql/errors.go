@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -91,7 +91,7 @@ func failure(err error) store.Failure {
 }
 
 // deniedCommand finds the right in the server's message.
-var deniedCommand = regexp.MustCompile(`^([A-Z, ]+) command denied`)
+var deniedCommand = once.Regexp(`^([A-Z, ]+) command denied`)
 
 // lacking is the refusal that says which right the user of the database lacks. Senders of
 // events get "database unavailable"; only Migrate gives this text.
@@ -99,7 +99,7 @@ func lacking(err error) error {
 	action := "do this"
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {
-		if m := deniedCommand.FindStringSubmatch(e.Message); m != nil {
+		if m := deniedCommand().FindStringSubmatch(e.Message); m != nil {
 			action = actionOf(m[1])
 		}
 	}
@@ -191,7 +191,7 @@ func (v version) before(w version) bool {
 	return false
 }
 
-var versionForm = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)`)
+var versionForm = once.Regexp(`^(\d+)\.(\d+)\.(\d+)`)
 
 // checkVersion refuses servers that are too old. Its argument is the result of VERSION().
 func checkVersion(text string) error {
@@ -199,7 +199,7 @@ func checkVersion(text string) error {
 	if strings.Contains(text, "MariaDB") {
 		product, oldest = "MariaDB", oldestMariaDB
 	}
-	m := versionForm.FindStringSubmatch(text)
+	m := versionForm().FindStringSubmatch(text)
 	if m == nil {
 		return core.Refuse(core.Invalid, "database.url: the server says its version is %q, which is neither MySQL's nor MariaDB's", text)
 	}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/store"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -196,7 +196,7 @@ func remedy(code int) string { return cmp.Or(remedies[code], remedies[code&0xff]
 
 // missing matches the error texts of SQLite for a missing table, column or index. These errors
 // have no code of their own.
-var missing = regexp.MustCompile(`no such (table|column|index)|has no column named`)
+var missing = once.Regexp(`no such (table|column|index)|has no column named`)
 
 // classify turns an error of SQLite into one of the kinds that store.Conn promises. Nothing is
 // sent again: SQLite itself waits for the lock of another process, as long as the busy timeout.
@@ -214,7 +214,7 @@ func classify(err error) error {
 func classOf(e *sqlite.Error) store.Class {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
-		if missing.MatchString(e.Error()) {
+		if missing().MatchString(e.Error()) {
 			return store.Mismatched
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL,

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 const (
@@ -45,7 +45,7 @@ const minuteAhead = time.Minute + 5*time.Second
 // nudge is the event that a nudge invokes the worker's function with.
 var nudge = []byte(`{"nudge":true}`)
 
-var functionName = regexp.MustCompile(`^[A-Za-z0-9_:$-]{1,170}$`)
+var functionName = once.Regexp(`^[A-Za-z0-9_:$-]{1,170}$`)
 
 // A nudger invokes the worker's function when there is work for it, so that the work need not
 // wait for the next minute. A failed nudge does no harm: the schedule invokes the worker too.
@@ -85,7 +85,7 @@ func (f *function) newNudger(heard *core.Listener) (*nudger, error) {
 	if name == nudgeSelf {
 		name = f.env("AWS_LAMBDA_FUNCTION_NAME")
 	}
-	if name != "" && !functionName.MatchString(name) {
+	if name != "" && !functionName().MatchString(name) {
 		return nil, core.Refuse(core.Invalid, "GATEWAY_NUDGE: %q is neither the name nor the ARN of a function", name)
 	}
 	if name != "" {

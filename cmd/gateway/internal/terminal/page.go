@@ -1,9 +1,10 @@
 package terminal
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // Page sets a chapter of a manual for a terminal of width characters: paragraphs are filled,
@@ -26,10 +27,10 @@ type page struct {
 // fence begins and ends a block of code, heading and bullet begin a line of their kind, and
 // ruleCell is a cell of the line below the heading of a table.
 var (
-	fence    = regexp.MustCompile("^( *)```")
-	heading  = regexp.MustCompile(`^(#+) (.*)$`)
-	bullet   = regexp.MustCompile(`^( *)(- |\d+\. )(.*)$`)
-	ruleCell = regexp.MustCompile(`^:?-+:?$`)
+	fence    = once.Regexp("^( *)```")
+	heading  = once.Regexp(`^(#+) (.*)$`)
+	bullet   = once.Regexp(`^( *)(- |\d+\. )(.*)$`)
+	ruleCell = once.Regexp(`^:?-+:?$`)
 )
 
 // render sets a text.
@@ -42,9 +43,9 @@ func (p *page) render(text string) string {
 		switch line := lines[0]; {
 		case strings.TrimSpace(line) == "":
 			p.gap()
-		case fence.MatchString(line):
+		case fence().MatchString(line):
 			n = p.code(lines)
-		case heading.MatchString(line):
+		case heading().MatchString(line):
 			p.heading(line)
 		case strings.HasPrefix(line, "|"):
 			n = p.table(lines)
@@ -68,7 +69,7 @@ func (p *page) line(text string) { p.out.WriteString(strings.TrimRight(text, " "
 
 // heading underlines the heading of a chapter and of a section.
 func (p *page) heading(line string) {
-	m := heading.FindStringSubmatch(line)
+	m := heading().FindStringSubmatch(line)
 	text := p.inline(m[2])
 	p.gap()
 	p.line(text)
@@ -80,7 +81,7 @@ func (p *page) heading(line string) {
 // code indents a block of code.
 func (p *page) code(lines []string) int {
 	for i, line := range lines[1:] {
-		if fence.MatchString(line) {
+		if fence().MatchString(line) {
 			return i + 2
 		}
 		p.line("    " + line)
@@ -96,7 +97,7 @@ func (p *page) paragraph(lines []string) int {
 		n++
 	}
 	text, first := strings.Join(lines[:n], " "), ""
-	if m := bullet.FindStringSubmatch(text); m != nil {
+	if m := bullet().FindStringSubmatch(text); m != nil {
 		first, text = m[1]+m[2], m[3]
 	} else {
 		first = text[:len(text)-len(strings.TrimLeft(text, " "))]
@@ -114,7 +115,7 @@ func (p *page) paragraph(lines []string) int {
 
 // startsBlock reports whether a line cannot go on with the paragraph above it.
 func startsBlock(line string) bool {
-	return strings.TrimSpace(line) == "" || fence.MatchString(line) || heading.MatchString(line) || bullet.MatchString(line) || strings.HasPrefix(line, "|")
+	return strings.TrimSpace(line) == "" || fence().MatchString(line) || heading().MatchString(line) || bullet().MatchString(line) || strings.HasPrefix(line, "|")
 }
 
 // table sets a table in columns. Cells that are too long are wrapped. If the page is too narrow
@@ -123,7 +124,7 @@ func (p *page) table(lines []string) int {
 	n := 0
 	var rows [][]string
 	for ; n < len(lines) && strings.HasPrefix(lines[n], "|"); n++ {
-		if cells := p.cells(lines[n]); !ruleCell.MatchString(cells[0]) {
+		if cells := p.cells(lines[n]); !ruleCell().MatchString(cells[0]) {
 			rows = append(rows, cells)
 		}
 	}
@@ -257,13 +258,13 @@ func (p *page) underline(widths []int) {
 }
 
 // marked matches a span of code, bold or slanted text, or a link.
-var marked = regexp.MustCompile("(`[^`]*`)|\\*\\*([^*]+)\\*\\*|\\*([^*\\s][^*]*)\\*|\\[((?:[^\\]`]|`[^`]*`)*)\\]\\(([^)\\s]+)\\)")
+var marked = once.Regexp("(`[^`]*`)|\\*\\*([^*]+)\\*\\*|\\*([^*\\s][^*]*)\\*|\\[((?:[^\\]`]|`[^`]*`)*)\\]\\(([^)\\s]+)\\)")
 
 // inline takes the marks out of a text. Code keeps its marks, since a reader must see where
 // it ends.
 func (p *page) inline(text string) string {
-	return marked.ReplaceAllStringFunc(text, func(s string) string {
-		m := marked.FindStringSubmatch(s)
+	return marked().ReplaceAllStringFunc(text, func(s string) string {
+		m := marked().FindStringSubmatch(s)
 		switch {
 		case m[1] != "":
 			return s

@@ -11,9 +11,9 @@
 // methods for whole messages call them; the caller of [Screen.Printf], of a [Grid] and of
 // [Screen.PrintField] must, since only the caller knows which part of a line is from outside.
 //
-// The package imports no other package of this module, and knows nothing of events, jobs and
-// commands. It chooses no words: the caller gives all texts, and decides where a link of a
-// manual leads. It reads no input.
+// The package imports core/once and no other package of this module, and knows nothing of
+// events, jobs and commands. It chooses no words: the caller gives all texts, and decides where
+// a link of a manual leads. It reads no input.
 package terminal
 
 import (

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -13,6 +12,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // azure has the containers of Azure Blob Storage: az://account/container/blob, and
@@ -24,8 +25,8 @@ func (azure) parameters() []string { return []string{"endpoint"} }
 
 var (
 	// The forms check the characters only. The provider checks the lengths.
-	accountForm   = regexp.MustCompile(`^[a-z0-9]+$`)
-	containerForm = regexp.MustCompile(`^([a-z0-9][a-z0-9-]*[a-z0-9]|\$root|\$web)$`)
+	accountForm   = once.Regexp(`^[a-z0-9]+$`)
+	containerForm = once.Regexp(`^([a-z0-9][a-z0-9-]*[a-z0-9]|\$root|\$web)$`)
 )
 
 // locate splits the path at its first slash: the container, and the name of the blob, which may
@@ -33,11 +34,11 @@ var (
 func (azure) locate(u *url.URL) (place, error) {
 	folder, key, found := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	switch {
-	case !accountForm.MatchString(u.Host):
+	case !accountForm().MatchString(u.Host):
 		return place{}, errors.New("has no valid storage account name after ://; such a name holds a-z and 0-9")
 	case !found:
 		return place{}, errors.New("must name a blob, as in az://account/container/gateway.yaml")
-	case !containerForm.MatchString(folder):
+	case !containerForm().MatchString(folder):
 		return place{}, errors.New("has no valid container name after the account; such a name holds a-z, 0-9 and -")
 	}
 	return place{bucket: u.Host + "/" + folder, key: key, endpoint: u.Query().Get("endpoint")}, nil

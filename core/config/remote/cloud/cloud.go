@@ -11,8 +11,8 @@
 // none.
 //
 // cloud is the only importer of gocloud.dev and of the providers' libraries, which are half as
-// large as the program; functions do without it. It imports core, core/config/remote,
-// core/egress and core/endpoint.
+// large as the program; functions do without it. It imports core, core/once,
+// core/config/remote, core/egress and core/endpoint.
 package cloud
 
 import (
@@ -24,7 +24,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +35,7 @@ import (
 	"github.com/eventgateway/gateway/core/config/remote"
 	"github.com/eventgateway/gateway/core/egress"
 	"github.com/eventgateway/gateway/core/endpoint"
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // Stores returns the stores of s3, gs and az addresses. client makes the calls. lookup reads
@@ -123,11 +123,11 @@ func checkEndpoint(raw string) error {
 
 // bucketForm has the common rules of S3 and Google Cloud Storage. The providers check the
 // length of a name themselves: counted repetitions take long to compile.
-var bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
+var bucketForm = once.Regexp(`^[a-z0-9][a-z0-9._-]*[a-z0-9]$`)
 
 // object returns the place of an object whose bucket is the host of the address.
 func object(u *url.URL) (place, error) {
-	if !bucketForm.MatchString(u.Host) {
+	if !bucketForm().MatchString(u.Host) {
 		return place{}, errors.New("has no valid bucket name after ://; such a name holds a-z, 0-9, dots, - and _")
 	}
 	return place{bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), endpoint: u.Query().Get("endpoint")}, nil
@@ -213,7 +213,7 @@ func (w *witness) explain(ctx context.Context, err error) error {
 		return egress.Explain(ctx, w.err, w.start)
 	case w.status == http.StatusNotFound:
 		return fs.ErrNotExist
-	case w.status == http.StatusMovedPermanently && regionForm.MatchString(w.region):
+	case w.status == http.StatusMovedPermanently && regionForm().MatchString(w.region):
 		return fmt.Errorf("is in another region; add ?region=%s to its address", w.region)
 	case w.status >= 300:
 		return remote.Refused(w.status)

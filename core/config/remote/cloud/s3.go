@@ -6,13 +6,14 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // amazon has S3's buckets, and with an endpoint the buckets of compatible stores:
@@ -22,7 +23,7 @@ type amazon struct{ env func(string) string }
 // parameters has the region too, since S3 answers only in the region of a bucket.
 func (amazon) parameters() []string { return []string{"endpoint", "region"} }
 
-var regionForm = regexp.MustCompile(`^[a-z0-9-]+$`)
+var regionForm = once.Regexp(`^[a-z0-9-]+$`)
 
 // locate takes the region and the endpoint from the address, and else from the variables of
 // AWS's own tools.
@@ -33,7 +34,7 @@ func (a amazon) locate(u *url.URL) (place, error) {
 	}
 	p.region = cmp.Or(u.Query().Get("region"), a.env("AWS_REGION"), a.env("AWS_DEFAULT_REGION"), "us-east-1")
 	p.endpoint = cmp.Or(p.endpoint, a.env("AWS_ENDPOINT_URL_S3"))
-	if !regionForm.MatchString(p.region) {
+	if !regionForm().MatchString(p.region) {
 		return place{}, errors.New("has no valid region; a region is a name such as eu-west-1")
 	}
 	return p, nil
