@@ -54,8 +54,9 @@
 //
 // Statements:
 //
-//   - dialect.go: the differences between the databases. compose.go composes statements from
-//     them. statement.go lists the statements of all roles.
+//   - dialect.go: the differences between the databases. fragments.go replaces the fragments of
+//     a text by them, compose.go composes statements. statement.go lists the statements of all
+//     roles.
 //   - columns.go and runcolumns.go: lists of columns, and their readers. scan.go: the values.
 //
 // The roles of core, each with its methods and its statements:
