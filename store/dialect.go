@@ -256,7 +256,7 @@ var Postgres = Dialect{
 	lockRows:        "FOR UPDATE OF %s",
 	insertOrder:     map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
 	compareAsRow:    true,
-	purgeRows:       100, // with 500, p99 of storing an event was 2.5 times as high
+	purgeRows:       12, // storing 200 events a second: p99 1.5 times as high as without a purge. With 100, 8 times
 	createDoneSQL:   createDonePartial,
 	limitParam:      "?::bigint",
 	rowSource:       postgresRows,
@@ -303,7 +303,7 @@ var MySQL = Dialect{
 	lockRuns:     " FOR UPDATE",
 	skipLocked:   " FOR UPDATE SKIP LOCKED",
 	useIndex:     " FORCE INDEX (%s)",
-	purgeRows:    100, // as on PostgreSQL
+	purgeRows:    12, // as on PostgreSQL
 	limitParam:   "?",
 	rowSource:    mysqlRows,
 	rangePerRow:  true,

@@ -26,7 +26,8 @@ const (
 // between.
 //
 // limit bounds the jobs, the runs and the events of one call. more reports that another call
-// would find more. Purge pauses between its commits, so that it does not slow down accepts.
+// would find more. Purge pauses between its commits, so that it does not slow down accepts; the
+// commits get larger while it is late. See commitSizeOf.
 func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error) {
 	if limit <= 0 {
 		return 0, false, nil
@@ -63,11 +64,12 @@ func (s *Store) Purge(ctx context.Context, before time.Time, limit int) (n int, 
 type expired struct {
 	before       any // rows that finished earlier are expired; Unix milliseconds
 	jobs, runs   [][]any
-	largeJob     any     // the id of a job with more than maxParts, which is then the only one
-	largeRun     any     // the same for runs
-	unreferenced [][]any // events without jobs and runs
-	full         bool    // there may be more jobs or runs
-	nextEvent    string  // where the next Purge looks for unreferenced events; "" for the beginning
+	largeJob     any           // the id of a job with more than maxParts, which is then the only one
+	largeRun     any           // the same for runs
+	unreferenced [][]any       // events without jobs and runs
+	full         bool          // there may be more jobs or runs
+	nextEvent    string        // where the next Purge looks for unreferenced events; "" for the beginning
+	late         time.Duration // how long ago the oldest of these rows expired
 }
 
 // findExpired reads the ids of expired rows. Jobs and runs come from jobs_finished and
@@ -88,8 +90,34 @@ func (s *Store) findExpired(ctx context.Context, before time.Time, limit int) (p
 	p.full = len(p.jobs) == limit || len(p.runs) == limit || len(p.jobs) < len(found[0].Rows) || len(p.runs) < len(found[1].Rows)
 	p.largeJob, p.largeRun = onlyLarge(p.jobs), onlyLarge(p.runs)
 	p.unreferenced, p.nextEvent = unreferencedAmong(found[2].Rows, p.before, limit, wide)
+	p.late = before.Sub(oldestOf(before, found[0].Rows, found[1].Rows, found[2].Rows))
 	return p, nil
 }
+
+// oldestOf returns the time of the oldest row that a Purge found, or else before. Jobs and runs
+// come in the order of their ends, and events have ids that grow with their times.
+func oldestOf(before time.Time, jobs, runs, events [][]any) time.Time {
+	if len(jobs) > 0 {
+		before = earlier(before, timeOf(jobs[0][expiredEnd]))
+	}
+	if len(runs) > 0 {
+		before = earlier(before, timeOf(runs[0][expiredEnd]))
+	}
+	if i := slices.IndexFunc(events, isUnreferenced); i >= 0 {
+		before = earlier(before, timeOf(events[i][scannedTime]))
+	}
+	return before
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isUnreferenced reports whether a row of over_events is an event to delete.
+func isUnreferenced(row []any) bool { return row[unreferencedEvent] != nil }
 
 // firstWithin returns the first jobs or runs whose parts add up to at most most, or the first
 // one if it has more by itself. One without parts counts as one row.
@@ -157,44 +185,17 @@ func (s *Store) deleteExpired(ctx context.Context, p expired) (total int, err er
 // deleteInCommits deletes in small commits and pauses after each, so that an accept waits
 // behind at most one of them.
 func (s *Store) deleteInCommits(ctx context.Context, p expired) (total int, err error) {
-	size, pauseTime := commitSize{s.dialect.purgeRows, s.dialect.purgeRows}, time.Duration(0)
+	size := commitSizeOf(s.dialect.purgeRows, p.late)
 	for batch := s.nextBatch(&p, size.rows); rowsOf(batch) > 0 && err == nil; batch = s.nextBatch(&p, size.rows) {
 		began, n := time.Now(), 0
 		n, err = s.runDeletes(ctx, batch...)
 		total += n
-		if size, pauseTime = size.next(time.Since(began), rowsOf(batch)); pauseTime > 0 && err == nil {
-			err = pause(ctx, pauseTime)
+		took := time.Since(began)
+		if size = size.next(took, rowsOf(batch)); size.rows > 0 && err == nil {
+			err = pause(ctx, pauseAfter(took))
 		}
 	}
 	return total, err
-}
-
-// A commitSize is how many rows a Purge deletes in one commit: parts of jobs or of runs, or
-// events. It grows where a commit takes long however small it is, such as on a slow disk, and
-// shrinks again to least. 0 means no bound.
-type commitSize struct{ rows, least int }
-
-// The numbers by which commitSize.next decides.
-const (
-	slowRow     = 50 * time.Microsecond // per row; a row alone takes a fraction of this
-	maxGrowth   = 8                     // times least
-	pauseFactor = 10                    // times the time of the commit, up to maxPause
-	maxPause    = 5 * time.Millisecond
-)
-
-// next returns the size of the commit after one of so many rows, and the pause before it. The
-// pause is bounded by maxPause. Where commits wait in line with those of other writers, took
-// contains the waiting; a pause of ten times that would never let a Purge finish.
-func (b commitSize) next(took time.Duration, rows int) (commitSize, time.Duration) {
-	switch {
-	case b.rows == 0:
-		return b, 0
-	case took > slowRow*time.Duration(rows):
-		b.rows = min(2*b.rows, maxGrowth*b.least)
-	case took < slowRow*time.Duration(rows)/2:
-		b.rows = max(b.rows/2, b.least)
-	}
-	return b, min(pauseFactor*took, maxPause)
 }
 
 // rowsOf returns how many rows the statements of a batch have.
@@ -359,20 +360,22 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The columns of over_jobs and over_runs: the job or run, its event, and how many parts it has.
-// The number is the attempt of a job and the seq of a run, which count its attempts and its
-// history entries.
+// The columns of over_jobs and over_runs: the job or run, its event, how many parts it has, and
+// when it ended. The number is the attempt of a job and the seq of a run, which count its
+// attempts and its history entries.
 const (
 	expiredOwner = iota
 	expiredEvent
 	expiredParts
+	expiredEnd
 )
 
-// The columns of over_events: an event that was read, and its id again if the event is expired
-// and unreferenced.
+// The columns of over_events: an event that was read, its id again if the event is expired and
+// unreferenced, and when it was stored.
 const (
 	scannedEvent = iota
 	unreferencedEvent
+	scannedTime
 )
 
 const (
@@ -404,13 +407,13 @@ func newPurgeSQL(d Dialect) purgeSQL {
 	t := d.sql
 	return purgeSQL{
 		// In the order of jobs_finished and runs_finished, so nothing is sorted.
-		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
-		overRuns: reading("over_runs", t(`SELECT id, event_id, seq FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
+		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt, finished_at FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
+		overRuns: reading("over_runs", t(`SELECT id, event_id, seq, finished_at FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
 
 		// Ids grow with time, so the oldest events come first in the primary key. An event with
 		// jobs yields a row too, with a null id: so the statement reads at most its limit of
 		// events, however many of them have jobs.
-		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+unreferenced+` THEN events.id END AS over_id
+		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+unreferenced+` THEN events.id END AS over_id, events.created_at
 			FROM (SELECT id, created_at FROM events{use PRIMARY} WHERE id > ? AND id < ? ORDER BY id LIMIT {limit}) AS events ORDER BY events.id`)),
 
 		// The guard on finished_at keeps a job that a Retry made available since its id was

@@ -8,38 +8,54 @@ import (
 )
 
 // TestPurgeCommitSize: the rows of a purge's commits double while commits are slow for their
-// rows, halve while they are quick, and stay between least and maxGrowth times least. Otherwise
-// a purge on a slow disk would never end, or accepts on a fast disk would wait behind large
-// commits.
+// rows, halve while they are quick, and stay between least and most. Otherwise a purge on a slow
+// disk would never end, or accepts on a fast disk would wait behind large commits.
 func TestPurgeCommitSize(t *testing.T) {
 	const rows = 100
-	const ownTime, quick, slow = maxPause / pauseFactor / 2, rows * slowRow / 4, rows * slowRow * 2
-	b := commitSize{25, 25}
+	const quick, slow = rows * slowRow / 4, rows * slowRow * 2
+	b := commitSizeOf(25, 0)
 	for i, tt := range []struct {
 		took time.Duration
 		want int
-		rest time.Duration
 	}{
-		{ownTime, 25, pauseFactor * ownTime},
-		{quick, 25, maxPause},
-		{slow, 50, maxPause},
-		{rows * slowRow * 3 / 4, 50, maxPause},
-		{slow, 100, maxPause},
-		{slow, 25 * maxGrowth, maxPause},
-		{slow, 25 * maxGrowth, maxPause},
-		{quick, 100, maxPause},
-		{quick, 50, maxPause},
-		{quick, 25, maxPause},
-		{ownTime, 25, pauseFactor * ownTime},
+		{quick, 25},
+		{slow, 50},
+		{rows * slowRow * 3 / 4, 50},
+		{slow, 100},
+		{slow, 25 * maxGrowth},
+		{slow, 25 * maxGrowth},
+		{quick, 100},
+		{quick, 50},
+		{quick, 25},
 	} {
-		next, rest := b.next(tt.took, rows)
-		if next.rows != tt.want || rest != tt.rest {
-			t.Errorf("%d: after %v for %d rows a commit has %d after a pause of %v, want %d after %v", i, tt.took, rows, next.rows, rest, tt.want, tt.rest)
+		next := b.next(tt.took, rows)
+		if next.rows != tt.want {
+			t.Errorf("%d: after %v for %d rows a commit has %d, want %d", i, tt.took, rows, next.rows, tt.want)
 		}
 		b = next
 	}
-	if next, rest := (commitSize{}).next(time.Second, rows); next.rows != 0 || rest != 0 {
-		t.Errorf("no bound became %d, with a pause of %v; want neither", next.rows, rest)
+	if next := commitSizeOf(0, 0).next(time.Second, rows); next.rows != 0 {
+		t.Errorf("no bound became %d rows", next.rows)
+	}
+}
+
+// TestPurgeCommitSizeWhenLate: the later a purge is, the larger are its commits.
+func TestPurgeCommitSizeWhenLate(t *testing.T) {
+	for late, want := range map[time.Duration]int{
+		-time.Hour: 6, 0: 6, onTime: 6, (onTime + tooLate) / 2: 27, tooLate: 48, 1000 * time.Hour: 48,
+	} {
+		if b := commitSizeOf(6, late); b.rows != want || b.least != want || b.most != 48 {
+			t.Errorf("%v late: a purge begins with %+v, want %d rows at least and 48 at most", late, b, want)
+		}
+	}
+}
+
+// TestPurgePause: a purge pauses for ten times as long as a commit took, and at most 5 ms.
+func TestPurgePause(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: 0, 100 * time.Microsecond: time.Millisecond, time.Second: 5 * time.Millisecond} {
+		if got := pauseAfter(took); got != want {
+			t.Errorf("after %v: a pause of %v, want %v", took, got, want)
+		}
 	}
 }
 

@@ -58,3 +58,55 @@ func TestPurgePauses(t *testing.T) {
 		})
 	}
 }
+
+// An oldConn is a database in which one statement finds 50 rows, once. It counts the commits that
+// delete.
+type oldConn struct {
+	Conn
+	statement string
+	rows      [][]any
+	commits   int
+}
+
+func (c *oldConn) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	results := make([]Result, len(stmts))
+	for i, s := range stmts {
+		if s.Name == c.statement {
+			results[i].Rows, c.statement = c.rows, ""
+		}
+	}
+	if stmts[len(stmts)-1].Name == "purge_events" {
+		c.commits++
+	}
+	return results, nil
+}
+
+// TestPurgeCatchesUp: a purge deletes in commits of 6 rows, and of 48 if a row could have been
+// deleted ten minutes ago: a job, a run or an event.
+func TestPurgeCatchesUp(t *testing.T) {
+	for statement, row := range map[string]func(id string, end time.Time) []any{
+		"over_jobs":   func(id string, end time.Time) []any { return []any{id, "event" + id, int64(1), end.UnixMilli()} },
+		"over_runs":   func(id string, end time.Time) []any { return []any{id, "event" + id, int64(1), end.UnixMilli()} },
+		"over_events": func(id string, end time.Time) []any { return []any{id, id, end.UnixMilli()} },
+	} {
+		for late, want := range map[time.Duration]int{time.Minute: 9, 10 * time.Minute: 2} {
+			synctest.Test(t, func(t *testing.T) {
+				before := time.Now().Add(-time.Hour)
+				c := &oldConn{statement: statement}
+				for i := range 50 {
+					end := before
+					if i == 0 {
+						end = before.Add(-late)
+					}
+					c.rows = append(c.rows, row(fmt.Sprintf("%02d", i), end))
+				}
+				if _, _, err := New(c, SQLite, core.SystemClock).Purge(t.Context(), before, 500); err != nil {
+					t.Fatal(err)
+				}
+				if c.commits != want {
+					t.Errorf("%s, %v late: %d commits, want %d", statement, late, c.commits, want)
+				}
+			})
+		}
+	}
+}

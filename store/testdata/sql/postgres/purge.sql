@@ -1,12 +1,12 @@
 -- over_jobs
-SELECT id, event_id, attempt
+SELECT id, event_id, attempt, finished_at
 FROM jobs
 WHERE finished_at < ?
 ORDER BY finished_at, id
 LIMIT ?::bigint
 
 -- over_runs
-SELECT id, event_id, seq
+SELECT id, event_id, seq, finished_at
 FROM runs
 WHERE finished_at < ?
 ORDER BY finished_at, id
@@ -19,7 +19,7 @@ SELECT events.id AS looked, CASE WHEN events.created_at < ? AND NOT EXISTS
   WHERE jobs.event_id = events.id) AND NOT EXISTS
   (SELECT 1
   FROM runs
-  WHERE runs.event_id = events.id) THEN events.id END AS over_id
+  WHERE runs.event_id = events.id) THEN events.id END AS over_id, events.created_at
 FROM
   (SELECT id, created_at
   FROM events
