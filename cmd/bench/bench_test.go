@@ -76,7 +76,7 @@ func TestSmallestRound(t *testing.T) {
 	rates := []string{"connections: rate, gateway: ", "connections: rate, reference: "}
 	queues := []string{"of 10: rate, gateway: ", "of 10: rate, table"}
 	wakeUps := []string{"send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: "}
-	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, gateway: "}
+	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, at 200/s, gateway: "}
 	pgbench := []string{"pool 32: ", "postgres on 1ms"}
 	if server.FindPgbench() != "" {
 		pgbench = append(pgbench, "rate, pgbench: ")

@@ -41,13 +41,15 @@ func (b *bench) operate(ctx context.Context) (err error) {
 	}
 	p.keep = kept
 	// With 72 hours to live, none of the filled-in events, which are at most 60 hours old, is
-	// purged while questions are asked. The tail of intake is taken on the database on which
+	// purged while questions are asked. The tails of intake are taken on the database on which
 	// the purge then runs.
-	calm, err := b.serving(ctx, p, func(r *running) (int64, error) {
+	var calm []int64
+	err = b.serving(ctx, p, func(r *running) (err error) {
 		if err := errors.Join(b.questions(ctx, r), b.commands(ctx, r), b.exports(ctx, r)); err != nil {
-			return 0, err
+			return err
 		}
-		return b.intakeTail(ctx, r)
+		calm, err = b.intakeTails(ctx, r)
+		return err
 	})
 	if err != nil {
 		return err
@@ -70,25 +72,23 @@ func (b *bench) pile(ctx context.Context) (err error) {
 	if err := p.database.Pile(ctx, b.opts.stored); err != nil {
 		return err
 	}
-	_, err = b.serving(ctx, p, func(r *running) (int64, error) {
+	return b.serving(ctx, p, func(r *running) error {
 		// The labels differ from those of the filled database, so both stand in one table.
 		list := pileQuestions()
 		for i := range list {
 			list[i].label = "while they wait, " + list[i].label
 		}
 		if _, err := ask(ctx, &http.Client{Timeout: askTimeout}, r.url()+"/api/stats"); err != nil {
-			return 0, err
+			return err
 		}
-		return 0, b.askAll(ctx, r, list)
+		return b.askAll(ctx, r, list)
 	})
-	return err
 }
 
 // made makes the gateway create the tables of a database.
 func (b *bench) made(ctx context.Context, p *place) error {
 	p.keep = kept
-	_, err := b.serving(ctx, p, func(*running) (int64, error) { return 0, nil })
-	return err
+	return b.serving(ctx, p, func(*running) error { return nil })
 }
 
 // operated adds a row with a value of the gateway alone. The number of stored events is part of
@@ -116,14 +116,18 @@ func (b *bench) stock(ctx context.Context, p *place) error {
 }
 
 // serving starts the gateway with a configuration that matches a filled database. The process
-// ends after do, also after an error. The number is the result of do.
-func (b *bench) serving(ctx context.Context, p *place, do func(*running) (int64, error)) (int64, error) {
-	r, err := launch(ctx, *p, sink.Config{Events: b.purgeLoad().Count}, stocked)
-	if err != nil {
-		return 0, err
+// ends after do, also after an error.
+func (b *bench) serving(ctx context.Context, p *place, do func(*running) error) error {
+	most := 0
+	for _, l := range b.purgeLoads() {
+		most = max(most, l.Count)
 	}
-	n, err := do(r)
-	return n, errors.Join(err, r.stop())
+	r, err := launch(ctx, *p, sink.Config{Events: most}, stocked)
+	if err != nil {
+		return err
+	}
+	err = do(r)
+	return errors.Join(err, r.stop())
 }
 
 // commands measures a listing by the command line, beside a command without a query, which
@@ -183,18 +187,45 @@ func (b *bench) exports(ctx context.Context, r *running) error {
 	return err
 }
 
-// purgeLoad is the load during a purge. It lasts until the purge, which rests after half a
-// minute, has begun and not paused.
-func (b *bench) purgeLoad() load.Plan {
-	return load.Plan{Path: postPath, Size: bodySize, Count: b.opts.purgeEvents, Conns: 8, Rate: purgeRate, Timeout: loadTimeout}
+// A purgeRun is one measurement of a purge: events come in at a rate. Some time after the first
+// of them, the purged events are counted.
+type purgeRun struct {
+	rate    float64 // events a second
+	events  int
+	watched time.Duration
 }
 
-// A load that leaves the database idle between two events, as in most installations.
-const purgeRate = 200 // events a second
+// purgeRuns are a load that leaves the database idle between two events, as in most
+// installations, and one with which a purge keeps up only in larger commits.
+func purgeRuns(quick bool) []purgeRun {
+	if quick {
+		return []purgeRun{{200, 200, time.Second}}
+	}
+	return []purgeRun{{200, 25 * 200, time.Minute}, {2000, 25 * 2000, time.Minute}}
+}
 
-// intakeTail returns the time within which 99 of 100 incoming events are answered.
-func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
-	plan := b.purgeLoad()
+// purgeLoads are the loads of the purge's measurements.
+func (b *bench) purgeLoads() (plans []load.Plan) {
+	for _, run := range b.opts.purges {
+		plans = append(plans, load.Plan{Path: postPath, Size: bodySize, Count: run.events, Conns: 8, Rate: run.rate, Timeout: loadTimeout})
+	}
+	return plans
+}
+
+// intakeTails returns, for each load, the time within which 99 of 100 incoming events are
+// answered.
+func (b *bench) intakeTails(ctx context.Context, r *running) (tails []int64, err error) {
+	for _, plan := range b.purgeLoads() {
+		tail, err := b.intakeTail(ctx, r, plan)
+		if err != nil {
+			return nil, err
+		}
+		tails = append(tails, tail)
+	}
+	return tails, nil
+}
+
+func (b *bench) intakeTail(ctx context.Context, r *running, plan load.Plan) (int64, error) {
 	plan.Addr = r.child.Addr
 	res, err := load.Run(ctx, plan)
 	if err != nil {
@@ -205,42 +236,53 @@ func (b *bench) intakeTail(ctx context.Context, r *running) (int64, error) {
 }
 
 // purge measures intake while all events except the last hour's are deleted, and the speed
-// of that. calm is the result of intakeTail without a purge.
-func (b *bench) purge(ctx context.Context, p *place, calm int64) error {
+// of that. calm is the result of intakeTails without a purge.
+func (b *bench) purge(ctx context.Context, p *place, calm []int64) error {
 	// Else the new process would wait for the turn of the one before.
 	if err := p.database.EndTurns(); err != nil {
 		return err
 	}
 	// An hour, the least that can be configured: nearly all of the filled-in events are older.
 	p.keep = 1
-	purged := 0
-	busy, err := b.serving(ctx, p, func(r *running) (p99 int64, err error) {
+	return b.serving(ctx, p, func(r *running) error {
 		if err := b.purgeBegins(ctx, r); err != nil {
-			return 0, err
+			return err
 		}
-		began, before := time.Now(), 0
-		if before, err = stored(ctx, r); err != nil {
-			return 0, err
+		for i, plan := range b.purgeLoads() {
+			if err := b.purgeDuring(ctx, r, plan, b.opts.purges[i].watched, calm[i]); err != nil {
+				return err
+			}
 		}
-		if p99, err = b.intakeTail(ctx, r); err != nil {
-			return 0, err
-		}
-		// A pass and its rest are a minute.
-		if err := pause(ctx, time.Until(began.Add(b.opts.purged))); err != nil {
-			return 0, err
-		}
-		after, err := stored(ctx, r)
-		// Events that came in meanwhile are younger than an hour, so they stay.
-		purged = before + b.opts.purgeEvents - after
-		return p99, err
+		return nil
 	})
+}
+
+// purgeDuring measures a purge and intake during one load.
+func (b *bench) purgeDuring(ctx context.Context, r *running, plan load.Plan, watched time.Duration, calm int64) error {
+	began := time.Now()
+	before, err := stored(ctx, r)
 	if err != nil {
 		return err
 	}
-	b.operated("intake at 200/s, accept p99", "ms", none, ms(calm))
-	b.operated("intake at 200/s during a purge, accept p99", "ms", none, ms(busy))
-	b.operated("p99 during a purge over p99 without", "", atMost(2), float64(busy)/float64(max(1, calm)))
-	b.operated("events purged a minute", "", none, float64(purged)*time.Minute.Seconds()/b.opts.purged.Seconds())
+	busy, err := b.intakeTail(ctx, r, plan)
+	if err != nil {
+		return err
+	}
+	// A pass and its rest are a minute.
+	if err := pause(ctx, time.Until(began.Add(watched))); err != nil {
+		return err
+	}
+	after, err := stored(ctx, r)
+	if err != nil {
+		return err
+	}
+	// Events that came in meanwhile are younger than an hour, so they stay.
+	purged := before + plan.Count - after
+	at := fmt.Sprintf("at %v/s", plan.Rate)
+	b.operated("intake "+at+", accept p99", "ms", none, ms(calm))
+	b.operated("intake "+at+" during a purge, accept p99", "ms", none, ms(busy))
+	b.operated("p99 during a purge over p99 without, "+at, "", atMost(2), float64(busy)/float64(max(1, calm)))
+	b.operated("events purged a minute, "+at, "", none, float64(purged)*time.Minute.Seconds()/watched.Seconds())
 	return nil
 }
 

@@ -37,10 +37,9 @@ type options struct {
 	starts    int
 	slotsFull time.Duration // how long all slots are kept busy
 
-	stored      int           // events of a database that operators look at
-	asks        int           // of each of their questions
-	purgeEvents int           // events that come in during a purge
-	purged      time.Duration // how long the purge is watched
+	stored int // events of a database that operators look at
+	asks   int // of each of their questions
+	purges []purgeRun
 }
 
 // measures reports whether -systems has the name of a system.
@@ -109,10 +108,10 @@ func (o options) complete(quick bool) (options, error) {
 	// Three rounds are the least with a median that one disturbed run cannot move.
 	rounds, events, held := 3, 15_000, 1_000_000
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
-	o.asks, o.purgeEvents, o.purged = 200, 25*purgeRate, time.Minute
+	o.asks, o.purges = 200, purgeRuns(quick)
 	if quick {
 		rounds, events, held = 1, 3_000, 20_000
-		o.asks, o.purgeEvents, o.purged = 10, purgeRate, time.Second
+		o.asks = 10
 		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 100, 2*time.Second, 3, time.Second/2
 	}
 	if o.rounds == 0 {
