@@ -113,10 +113,12 @@ race: ## run the tests under the race detector (most end-to-end runs and D1's su
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
-# end-to-end stories only the ones that break first.
+# end-to-end stories only the ones that break first. TestScripts starts a program for each line, and
+# TestHostileConfigurations is about sizes: half of the time between them.
 STORIES     := ^Test(FirstRun|Story|Kills|Hangup)$$
-quick: ## the quick loop: pure packages and SQLite, under a minute
-	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -p 4 -parallel 6 $$($(GO) list ./... | grep -Ev '$(SERVED)|/(e2e|infra)$$')
+LONG        := ^Test(Scripts|HostileConfigurations)$$
+quick: ## the quick loop: pure packages and SQLite, one to two minutes
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -p 4 -parallel 6 -skip '$(LONG)' $$($(GO) list ./... | grep -Ev '$(SERVED)|/(e2e|infra)$$')
 	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -run '$(STORIES)' ./cmd/gateway/e2e
 
 DRIVER ?= postgres
