@@ -32,11 +32,10 @@ type order struct {
 // background counts milliseconds in which the program ran.
 var background atomic.Int64
 
-// hang never returns. With a timer the Go runtime does not call it a deadlock, for which it ends
-// programs without cgo.
+// hang never returns. Because of the ticker the Go runtime does not call it a deadlock, for which it
+// ends programs without cgo.
 func hang() {
-	for {
-		time.Sleep(time.Hour)
+	for range time.Tick(time.Hour) {
 	}
 }
 
