@@ -99,6 +99,31 @@ func TestPurgeOfMany(t *testing.T) {
 	}
 }
 
+// TestPurgeWhenLate: the first commit of a purge deletes 6 jobs, and 48 if the oldest could have
+// been deleted ten minutes ago.
+func TestPurgeWhenLate(t *testing.T) {
+	for late, want := range map[int64]int{0: 6, 600_000: 48} {
+		first := 0
+		var conn store.Conn
+		s := open(t, func(c store.Conn) store.Conn {
+			conn = c
+			return storetest.Watched(c, func(st store.Stmt) {
+				if first == 0 && st.Name == "purge_jobs" {
+					first = len(st.Rows)
+				}
+			})
+		})
+		run(t, conn, `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) VALUES ('E', 'shop', 'order', '{}', '', '', NULL, 1000)`,
+			`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) `+intoJobs+`SELECT printf('J%03d', i), 'E', 'queue/q', NULL, 'completed', 1, 9, NULL, NULL, '', 1000, 1000 FROM n`)
+		if n, _, err := s.Purge(t.Context(), time.UnixMilli(1001+late), 500); n != 101 || err != nil {
+			t.Errorf("Purge = %d, %v, want 101", n, err)
+		}
+		if first != want {
+			t.Errorf("%d ms late: the first commit deletes %d jobs, want %d", late, first, want)
+		}
+	}
+}
+
 // TestPurgeFindsBareEvents: a purge finds events without jobs behind many old events that still
 // have jobs, even with small limits.
 func TestPurgeFindsBareEvents(t *testing.T) {
