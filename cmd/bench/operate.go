@@ -126,8 +126,7 @@ func (b *bench) serving(ctx context.Context, p *place, do func(*running) error) 
 	if err != nil {
 		return err
 	}
-	err = do(r)
-	return errors.Join(err, r.stop())
+	return errors.Join(do(r), r.stop())
 }
 
 // commands measures a listing by the command line, beside a command without a query, which
