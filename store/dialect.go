@@ -113,7 +113,8 @@ type Dialect struct {
 
 	// purgeRows is how many rows a Purge deletes in one commit, counted in attempts and history
 	// entries, or in events without jobs. 0 means no bound. A sender of events waits behind at
-	// most one such commit. Purge raises the number where commits are slow, see commitSize.
+	// most one such commit. Purge raises the number where commits are slow, and while it is late;
+	// see commitSize.
 	purgeRows int
 
 	// limitParam is the parameter after LIMIT, as {limit}: "?", with a cast where the database

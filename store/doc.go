@@ -177,7 +177,7 @@
 //     it need not be synced.
 //   - If more expires than a Purge of small commits deletes, the oldest rows get late. From two
 //     minutes on the commits get larger, up to eight times after ten minutes: then some 5,000
-//     events a second go on SQLite, instead of 650. So a Purge keeps up with what comes in, some
+//     events a second go on SQLite, instead of 500. So a Purge keeps up with what comes in, some
 //     minutes late, and the database grows no further.
 //   - The rows that belong to a job or run are deleted in the same batch, so that a purge
 //     that breaks off leaves none of them behind. More of them than a batch may delete are

@@ -4,8 +4,9 @@
 //
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
 // not at once. The store deletes a small batch at a time and pauses between batches, so that
-// senders seldom wait for a purge. Only the process with the turn purges; correctness does
-// not depend on that.
+// senders seldom wait for a purge. While a purge is late, the batches are larger, so that it
+// keeps up with what comes in. Only the process with the turn purges; correctness does not
+// depend on that.
 //
 // The package imports core only.
 package retention
