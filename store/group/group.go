@@ -3,7 +3,8 @@
 //
 // The idea to know: batches that arrive while one commit is being written go into
 // the next commit. There is no timer, so a lone batch pays nothing and a busy store
-// writes few, large commits: one sync serves many callers.
+// writes few, large commits: one sync serves many callers. Where a commit mostly waits, for a
+// sync or for the network, several are written at a time (pace.go).
 package group
 
 import (
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
@@ -59,22 +61,24 @@ type Line struct {
 	commit Commit
 	bounds Bounds
 	wait   chan *Batch
+	pace   *pace
 	quit   chan struct{}
 	done   chan struct{}
 	once   sync.Once
 }
 
 // NewLine makes a line with a number of committers. Committers are goroutines that write
-// at the same time, each a group of its own. They run until Close. Of several bounds the
-// last counts.
+// at the same time, each a group of its own. All but the first write only while commits take
+// long enough to overlap: see overlapFrom. They run until Close. Of several bounds the last
+// counts.
 func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
-	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), quit: make(chan struct{}), done: make(chan struct{})}
+	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), pace: newPace(), quit: make(chan struct{}), done: make(chan struct{})}
 	for _, b := range bounds {
 		l.bounds = b
 	}
 	var running sync.WaitGroup
-	for range committers {
-		running.Go(l.run)
+	for i := range committers {
+		running.Go(func() { l.run(i > 0) })
 	}
 	go func() {
 		running.Wait()
@@ -141,8 +145,17 @@ func (l *Line) Close() {
 	<-l.done
 }
 
-func (l *Line) run() {
+// run writes groups until Close. A committer that is not the first waits until commits may
+// overlap.
+func (l *Line) run(further bool) {
 	for {
+		if further {
+			select {
+			case <-l.quit:
+				return
+			case <-l.pace.mayOverlap():
+			}
+		}
 		select {
 		case <-l.quit:
 			return
@@ -219,7 +232,12 @@ func awaited(group []*Batch) []*Batch {
 // commit of its own, so that only the bad batch fails. If the database is unavailable,
 // all batches fail.
 func (l *Line) write(group []*Batch) {
+	began := time.Now()
 	err := l.commit(group)
+	if err == nil {
+		now := time.Now()
+		l.pace.note(now.Sub(began), now)
+	}
 	if err != nil && len(group) > 1 && store.Definite(err) {
 		for i := range group {
 			l.write(group[i : i+1])
