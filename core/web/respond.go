@@ -299,9 +299,16 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	text := mustJSON(body)
 	begin(w, len(text))
 	w.Header()["Content-Type"] = jsonType
+	if len(text) > unmeasured {
+		w.Header()["Content-Length"] = []string{strconv.Itoa(len(text))}
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(text)
 }
+
+// unmeasured is the length up to which net/http sets the Content-Length of a reply by itself.
+// Longer replies it would send in chunks, though their length is known.
+const unmeasured = 2 << 10
 
 // mustJSON encodes a body of texts and numbers, which cannot fail.
 func mustJSON(body any) []byte {

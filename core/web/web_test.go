@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -139,6 +140,30 @@ func TestEcho(t *testing.T) {
 	bare := web.Handler(web.Settings{MaxBodySize: 9, MaxInbound: 1}, web.Ops(web.OpsOptions{}))
 	if got := ask(bare, "PUT", "/_echo", ""); got.Code != 404 {
 		t.Errorf("PUT /_echo where it is not served: %d, want 404", got.Code)
+	}
+}
+
+// A long reply has its length, as a short one has, and is not sent in chunks.
+func TestReplyOfKnownLength(t *testing.T) {
+	server := httptest.NewServer(newWorld(t).handler())
+	defer server.Close()
+	for _, n := range []int{1, 100} {
+		events := make([]string, n)
+		for i := range events {
+			events[i] = fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/a","type":"t"}`, i)
+		}
+		res, err := http.Post(server.URL+"/events/app", "application/cloudevents-batch+json", strings.NewReader("["+strings.Join(events, ",")+"]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != 202 {
+			t.Fatalf("%d events: status %d, %v: %s", n, res.StatusCode, err, body)
+		}
+		if res.ContentLength != int64(len(body)) {
+			t.Errorf("%d events: Content-Length %d of %d bytes", n, res.ContentLength, len(body))
+		}
 	}
 }
 
