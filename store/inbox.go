@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -34,7 +35,16 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", outcomeUnknown(err))
 	}
-	return receipt, nil
+	return withJobs(receipt, a), nil
+}
+
+// withJobs returns the receipt of an arrival with the number of its jobs, if all of them are
+// stored with their event. Only jobs with keys may be left out, and the answers count those.
+func withJobs(r core.Receipt, a core.Arrival) core.Receipt {
+	if r.EventID == a.Event.ID && !slices.ContainsFunc(a.Jobs, func(j core.NewJob) bool { return j.Key != "" }) {
+		r.Jobs = len(a.Jobs)
+	}
+	return r
 }
 
 // acceptStmts are the statements that store an arrival. The last reads of them find the event
@@ -125,18 +135,18 @@ const (
 )
 
 // answerStmts read which event is stored for an arrival, the best answer first: by delivery id
-// or by its own id, and then by the keys of its jobs.
+// or by its own id, and then by the keys of its jobs. Jobs are counted only if some have keys:
+// see withJobs.
 func (s *Store) answerStmts(e core.Event, keys [][]any) []Stmt {
-	id, stmts := string(e.ID), make([]Stmt, 0, 2)
-	if e.DeliveryID != "" {
-		stmts = append(stmts, s.sql.deliveredAs.on([]any{id, e.Source, e.DeliveryID}))
-	} else {
-		stmts = append(stmts, s.sql.stored.on([]any{id}))
+	id := string(e.ID)
+	delivered := []any{id, e.Source, e.DeliveryID}
+	switch {
+	case len(keys) == 0:
+		return []Stmt{s.sql.delivered.on(delivered)}
+	case e.DeliveryID != "":
+		return []Stmt{s.sql.deliveredAs.on(delivered), s.sql.keyedAs.on(keys...)}
 	}
-	if len(keys) > 0 {
-		stmts = append(stmts, s.sql.keyedAs.on(keys...))
-	}
-	return stmts
+	return []Stmt{s.sql.stored.on([]any{id}), s.sql.keyedAs.on(keys...)}
 }
 
 // receiptFor reads the answers: the arrival's own event if it is stored, else the one with its
@@ -163,7 +173,7 @@ func receiptFor(own core.ID, answers []Result) (core.Receipt, bool) {
 	return core.Receipt{}, false
 }
 
-// The columns of stored, delivered_as and keyed_as: an arrival, the event that is stored for
+// The columns of stored, delivered, delivered_as and keyed_as: an arrival, the event that is stored for
 // it, and how many jobs came with that event.
 const (
 	answerArrival = iota
@@ -179,7 +189,7 @@ const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AN
 // inboxSQL are the statements of an Accept.
 type inboxSQL struct {
 	insertEvent, insertEncoded, insertJob, insertJobIf, dropBare statement
-	stored, deliveredAs, keyedAs                                 statement
+	stored, delivered, deliveredAs, keyedAs                      statement
 }
 
 func newInboxSQL(d Dialect) inboxSQL {
@@ -202,9 +212,11 @@ func newInboxSQL(d Dialect) inboxSQL {
 		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+unreferenced)),
 
 		// The event that answers for an arrival: its own one, the one with its delivery id, or
-		// the one of the job with its key. jobs is 0 in the last case: it is a duplicate, and
-		// only the id counts.
+		// the one of the job with its key. jobs is 0 in the last case, a duplicate, and where
+		// the number needs no count.
 		stored: reading("stored", d.selectRows(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
+		delivered: reading("delivered", d.selectRows(`r.id AS arrival, events.id AS event, 0 AS jobs`,
+			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
 		deliveredAs: reading("delivered_as", d.selectRows(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
 			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
 		keyedAs: reading("keyed_as", d.selectRows(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,

@@ -34,6 +34,7 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	for _, a := range firsts {
 		s.floors.jobWritten(a.Event.CreatedAt)
 		s.definitions.keep(a.Runs)
+		receipts[a.Event.ID] = withJobs(receipts[a.Event.ID], a)
 	}
 	// The receipts come in the order of the arrivals. A repeat within the call gets the event
 	// of the first.
@@ -99,6 +100,7 @@ func (q *statements) acceptOrder() []sortedStatement {
 		{q.insertRun, nil},
 		{q.insertFirst, nil},
 		{q.dropBare, []int{keyColumn}},
+		{q.delivered, nil},
 		{q.deliveredAs, nil},
 		{q.stored, nil},
 		{q.keyedAs, nil},

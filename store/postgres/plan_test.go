@@ -181,7 +181,7 @@ var wanted = map[string]string{
 	"claim": "jobs_waiting", "claimed": "jobs_waiting", "due": "jobs_waiting", "recover": "jobs_waiting", "depth": "jobs_waiting",
 	"count_dead": "jobs_dead", "over_jobs": "jobs_finished", "over_events": "events_pkey",
 	"insert_jobs_if": "events_pkey", "drop_bare_event": "events_pkey", "stored": "events_pkey",
-	"delivered_as": "events_delivery", "keyed_as": "jobs_key", "insert_attempts": "jobs_pkey", "settle": "jobs_pkey",
+	"delivered": "events_delivery", "delivered_as": "events_delivery", "keyed_as": "jobs_key", "insert_attempts": "jobs_pkey", "settle": "jobs_pkey",
 	"settled": "attempts_pkey", "release": "jobs_pkey", "attempts": "attempts_pkey",
 	"event": "events_pkey", "events": "events_pkey", "job": "jobs_pkey",
 	"marks": "cron_marks_pkey", "move_mark": "cron_marks_pkey",

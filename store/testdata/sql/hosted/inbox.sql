@@ -64,6 +64,15 @@ FROM
 CROSS JOIN events
 WHERE events.id = r.id_
 
+-- delivered
+SELECT r.id_ AS arrival, events.id AS event, 0 AS jobs
+FROM
+  (SELECT column1 AS id_, column2 AS source_, column3 AS delivery_id_
+  FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
+CROSS JOIN events
+WHERE events.source = r.source_
+  AND events.delivery_id = r.delivery_id_
+
 -- delivered_as
 SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs

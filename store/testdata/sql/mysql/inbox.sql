@@ -61,6 +61,15 @@ FROM
 STRAIGHT_JOIN events
 WHERE events.id = r.id_
 
+-- delivered
+SELECT r.id_ AS arrival, events.id AS event, 0 AS jobs
+FROM
+  (SELECT ? AS id_, ? AS source_, ? AS delivery_id_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN events
+WHERE events.source = r.source_
+  AND events.delivery_id = r.delivery_id_
+
 -- delivered_as
 SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs

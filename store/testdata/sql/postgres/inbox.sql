@@ -68,6 +68,12 @@ SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
 FROM unnest(?::text[]) AS r(id_), events
 WHERE events.id = r.id_
 
+-- delivered
+SELECT r.id_ AS arrival, events.id AS event, 0 AS jobs
+FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, source_, delivery_id_), events
+WHERE events.source = r.source_
+  AND events.delivery_id = r.delivery_id_
+
 -- delivered_as
 SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs

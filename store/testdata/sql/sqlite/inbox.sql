@@ -50,6 +50,12 @@ SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
 FROM events
 WHERE events.id = ?
 
+-- delivered
+SELECT ? AS arrival, events.id AS event, 0 AS jobs
+FROM events
+WHERE events.source = ?
+  AND events.delivery_id = ?
+
 -- delivered_as
 SELECT ? AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
