@@ -123,6 +123,7 @@ var cells = []struct {
 	measure func(*bench, context.Context) error
 }{
 	{"intake", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).intake},
+	{"batches", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).batches},
 	{"e2e", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
 	{"latency", []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
 	{"pull", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},

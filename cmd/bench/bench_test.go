@@ -73,6 +73,7 @@ func TestSmallestRound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("servers are needed")
 	}
+	batches := []string{"batches of 100: rate, gateway: ", "batches of 100: rate, gateway, an event a request: "}
 	rates := []string{"connections: rate, gateway: ", "connections: rate, reference: "}
 	queues := []string{"of 10: rate, gateway: ", "of 10: rate, table"}
 	wakeUps := []string{"send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: "}
@@ -85,12 +86,12 @@ func TestSmallestRound(t *testing.T) {
 		db, medium, only string
 		wants            [][]string
 	}{
-		{"sqlite", "disk", "intake,e2e,pull,statistics,operate", [][]string{rates, queues, wakeUps, operations}},
+		{"sqlite", "disk", "intake,batches,e2e,pull,statistics,operate", [][]string{rates, batches, queues, wakeUps, operations}},
 		{"postgres", "cpu", "e2e,pull,statistics,operate", [][]string{rates, queues, wakeUps, operations,
 			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}},
 		{"postgres", "1ms", "intake", [][]string{rates, pgbench}},
 		{"mysql", "cpu", "intake,pull", [][]string{rates, queues, wakeUps}},
-		{"hosted", "disk", "intake,pull", [][]string{rates, queues}},
+		{"hosted", "disk", "intake,batches,pull", [][]string{rates, batches, queues}},
 	} {
 		t.Run(c.db+" on "+c.medium, func(t *testing.T) {
 			smallestRound(t, slices.Concat(c.wants...), "-db", c.db, "-medium", c.medium, "-only", c.only)

@@ -70,6 +70,43 @@ func (b *bench) intake(ctx context.Context) error {
 	return nil
 }
 
+// batchSize is how many events a request of batches has.
+const batchSize = 100
+
+// batches measures accepting events a hundred in a request, beside the same binary with an
+// event a request.
+func (b *bench) batches(ctx context.Context) error {
+	if !b.opts.measures(gatewayName) {
+		return nil
+	}
+	_, events := b.load()
+	// Each connection has several requests, so that the last ones end about together.
+	events = max(1, 4*events/(batchConns*batchSize)) * batchConns * batchSize
+	label := fmt.Sprintf("intake, %d connections, batches of %d: ", batchConns, batchSize)
+	rate := measure{label + "rate", "events/s", ratioAtLeast(3), []string{singlyName}}
+	batched := b.systems[0]
+	singly := system{singlyName, batched.start}
+	return inTurns(b.opts.rounds, []system{batched, singly}, func(s system) error {
+		sh := shape{slots: intakeOnly, conns: batchConns, events: events, warm: batchConns * batchSize, batch: batchSize}
+		if s.name == singlyName {
+			// Fewer events: they take longer, and make no difference to the rate.
+			sh.events, sh.warm, sh.batch = events/4, warm(events/4), 0
+		}
+		f, err := b.run(ctx, s, sh)
+		if err != nil {
+			return err
+		}
+		b.add(rate, s, f.accepted.Rate())
+		b.add(measure{label + "CPU an event, with server", "us", none, rate.beside}, s, f.cpuPerEvent())
+		return nil
+	})
+}
+
+const (
+	batchConns = 8
+	singlyName = "gateway, an event a request"
+)
+
 // intakeSystems returns all systems that accept events on the site. One transaction a
 // request matters where a sync takes time: there the server joins the commits of many
 // connections itself, and group commit must be better than that.

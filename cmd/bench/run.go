@@ -25,6 +25,7 @@ type shape struct {
 	events int           // measured events
 	delay  time.Duration // of the sink's answers
 	steps  int           // of a workflow in place of the handler; 0 for none
+	batch  int           // events in a request; 0 for requests that are an event
 
 	before func(*running) error // called after the warm-up, may be nil
 	after  func(*running) error // called once everything is delivered, may be nil
@@ -164,8 +165,11 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	}
 	// The body has the sequence number of its event, by which the sink knows it.
 	plan := load.Plan{
-		Addr: r.child.Addr, Path: postPath, Size: bodySize, First: first, Count: count,
+		Addr: r.child.Addr, Path: postPath, Size: bodySize, First: first, Count: count, Batch: sh.batch,
 		Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout,
+	}
+	if sh.batch > 0 {
+		plan.Path = batchPath
 	}
 	if first == 0 && sh.warm > 0 {
 		plan.Rate = 0 // the warm-up keeps to no timetable

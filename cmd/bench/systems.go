@@ -32,6 +32,9 @@ const (
 	// referenceCommand is the argument that makes this program the reference.
 	referenceCommand = "reference"
 	gatewayPackage   = "github.com/eventgateway/gateway/cmd/gateway"
+	// batchPath is where the gateway takes batches of CloudEvents, for the same source.
+	batchPath = "/events/bench"
+
 	// postPath is where both systems take events: source bench.
 	postPath = "/events/bench/order.created"
 	// queueName is the queue that gets the events if no handler does.

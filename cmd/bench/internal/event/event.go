@@ -21,12 +21,13 @@ const (
 	// A JSON number may not start with a zero, so both numbers are offset or
 	// naturally long enough to keep their width.
 	seqBase   = 1_000_000_000
-	seqWidth  = 10
 	timeWidth = 19
 
 	seqAt  = len(seqKey)
-	timeAt = seqAt + seqWidth + len(timeKey)
+	timeAt = seqAt + SeqWidth + len(timeKey)
 
+	// SeqWidth is the number of digits of a sequence number in a body.
+	SeqWidth = 10
 	// MaxSeq is the largest sequence number that keeps the width.
 	MaxSeq = 9*seqBase - 1
 	// MinSize is the size in bytes of a body without padding.
@@ -38,7 +39,7 @@ const (
 func Body(size int) []byte {
 	b := make([]byte, 0, max(size, MinSize))
 	b = append(b, seqKey...)
-	b = append(b, bytes.Repeat([]byte{'0'}, seqWidth)...)
+	b = append(b, bytes.Repeat([]byte{'0'}, SeqWidth)...)
 	b = append(b, timeKey...)
 	b = append(b, bytes.Repeat([]byte{'1'}, timeWidth)...)
 	b = append(b, padKey...)
@@ -51,9 +52,12 @@ func Body(size int) []byte {
 // Stamp writes a sequence number, 0 to MaxSeq, and a Unix time in nanoseconds
 // into a body made by Body.
 func Stamp(body []byte, seq int, unixNano int64) {
-	digits(body[seqAt:seqAt+seqWidth], int64(seq)+seqBase)
+	StampSeq(body[seqAt:seqAt+SeqWidth], seq)
 	digits(body[timeAt:timeAt+timeWidth], unixNano)
 }
+
+// StampSeq writes a sequence number into SeqWidth bytes, as Stamp does.
+func StampSeq(at []byte, seq int) { digits(at, int64(seq)+seqBase) }
 
 // Seq reads the sequence number of a body, false if it is none of ours.
 func Seq(body []byte) (int, bool) {
@@ -61,7 +65,7 @@ func Seq(body []byte) (int, bool) {
 		return 0, false
 	}
 	n := 0
-	for _, c := range body[seqAt : seqAt+seqWidth] {
+	for _, c := range body[seqAt : seqAt+SeqWidth] {
 		if c < '0' || c > '9' {
 			return 0, false
 		}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,9 +26,10 @@ import (
 type Plan struct {
 	Addr    string        // host:port of the system
 	Path    string        // where events are posted
-	Size    int           // bytes of a body
+	Size    int           // bytes of an event's body
 	First   int           // sequence number of the first event
-	Count   int           // number of events
+	Count   int           // number of events, a multiple of Batch
+	Batch   int           // events in a request, as a batch of CloudEvents; 0 for requests that are an event
 	Conns   int           // keep-alive connections, at most Count are used
 	Rate    float64       // events a second over all connections, 0 for a closed loop
 	Timeout time.Duration // of the whole run
@@ -160,17 +162,44 @@ type client struct {
 	conn    net.Conn
 	replies *wire.Reader
 	request []byte
-	body    []byte // the tail of request
+	batch   int      // events in a request
+	events  [][]byte // their bodies, within request
+	ids     [][]byte // their ids as CloudEvents, within request; none without a batch
 }
 
-// newClient prebuilds the request. Stamp later overwrites the digits of the body in place, so a
-// post allocates nothing.
+// newClient prebuilds the request. one later overwrites digits of it in place, so a post
+// allocates nothing.
 func newClient(conn net.Conn, p Plan) *client {
-	body := event.Body(p.Size)
-	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-		p.Path, p.Addr, len(body))
-	request = append(request, body...)
-	return &client{conn: conn, replies: wire.NewReader(conn), request: request, body: request[len(request)-len(body):]}
+	c := &client{conn: conn, replies: wire.NewReader(conn), batch: max(1, p.Batch)}
+	body, kind := event.Body(p.Size), "application/json"
+	if p.Batch > 0 {
+		body, kind = batchOf(p.Batch, body), "application/cloudevents-batch+json"
+	}
+	c.request = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+		p.Path, p.Addr, kind, len(body))
+	c.request = append(c.request, body...)
+	tail := c.request[len(c.request)-len(body):]
+	if p.Batch == 0 {
+		c.events = [][]byte{tail}
+		return c
+	}
+	each := (len(tail) - len("[]") + len(",")) / p.Batch
+	for i := range p.Batch {
+		one := tail[len("[")+i*each:][:each-len(",")]
+		c.ids = append(c.ids, one[len(batchID):][:event.SeqWidth])
+		c.events = append(c.events, one[len(one)-len("}")-max(p.Size, event.MinSize):len(one)-len("}")])
+	}
+	return c
+}
+
+// batchID begins each CloudEvent of a batch. The id follows.
+const batchID = `{"id":"`
+
+// batchOf returns a batch of n CloudEvents that have the body as their data.
+func batchOf(n int, body []byte) []byte {
+	one := batchID + strings.Repeat("0", event.SeqWidth) +
+		`","specversion":"1.0","source":"/bench","type":"bench.event","datacontenttype":"application/json","data":` + string(body) + "}"
+	return []byte("[" + strings.Repeat(one+",", n-1) + one + "]")
 }
 
 // post draws events until none is left. In an open loop, index and of select this
@@ -182,7 +211,7 @@ func (c *client) post(ctx context.Context, s *shared, index, of int) error {
 	for {
 		// Connections draw from one counter: a slow one takes fewer events and does not delay
 		// the end of the run.
-		i := int(s.drawn.Add(1)) - 1
+		i := int(s.drawn.Add(int64(c.batch))) - c.batch
 		if i >= s.plan.Count || ctx.Err() != nil {
 			return nil
 		}
@@ -214,16 +243,24 @@ func (c *client) onTime(ctx context.Context, s *shared, index, of int) error {
 	return nil
 }
 
-// one posts event i and waits for its answer. since replaces the time of sending
-// when it is above zero.
+// one posts event i, or the batch that begins with it, and waits for the answer. since
+// replaces the time of sending when it is above zero.
 func (c *client) one(s *shared, i int, since int64) error {
-	event.Stamp(c.body, s.plan.First+i, time.Now().UnixNano())
+	now := time.Now().UnixNano()
+	for n, body := range c.events {
+		event.Stamp(body, s.plan.First+i+n, now)
+	}
+	for n, id := range c.ids {
+		event.StampSeq(id, s.plan.First+i+n)
+	}
 	// An event that left late counts from the time at which it was due.
 	sent := since
 	if sent == 0 {
 		sent = event.Nanos()
 	}
-	s.res.Sent[i] = sent
+	for n := range c.batch {
+		s.res.Sent[i+n] = sent
+	}
 	if _, err := c.conn.Write(c.request); err != nil {
 		return fmt.Errorf("post event %d: %w", s.plan.First+i, err)
 	}
@@ -236,6 +273,8 @@ func (c *client) one(s *shared, i int, since int64) error {
 		at = -at // refused, told apart from unanswered by its sign until sum
 		s.fail(fmt.Errorf("event %d: status %d %.100q", s.plan.First+i, status, body))
 	}
-	s.res.Answered[i] = at
+	for n := range c.batch {
+		s.res.Answered[i+n] = at
+	}
 	return nil
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -42,6 +43,39 @@ func TestRunPostsEveryEventOnce(t *testing.T) {
 				t.Errorf("accepted %d, latencies %d, seen %d, want 200 each from 50 to 249", res.Accepted, len(res.Latencies()), len(seen))
 			}
 		})
+	}
+}
+
+// TestRunPostsBatches: the events of a batch are CloudEvents with ids of their own, and all of
+// them are answered with the batch.
+func TestRunPostsBatches(t *testing.T) {
+	var mu sync.Mutex
+	seen, ids := map[int]int{}, map[string]int{}
+	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var batch []struct {
+			ID, Specversion, Source, Type string
+			Data                          json.RawMessage
+		}
+		if err := json.NewDecoder(r.Body).Decode(&batch); err != nil || len(batch) != 10 || r.Header.Get("Content-Type") != "application/cloudevents-batch+json" {
+			t.Errorf("a request of %d events, %v, as %q", len(batch), err, r.Header.Get("Content-Type"))
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range batch {
+			seq, ok := event.Seq(e.Data)
+			if !ok || len(e.Data) != 1024 || e.Specversion != "1.0" || e.Source == "" || e.Type == "" {
+				t.Errorf("an event that is malformed: %+v", e)
+			}
+			seen[seq]++
+			ids[e.ID]++
+		}
+	})
+	res, err := Run(t.Context(), Plan{Addr: addr, Path: "/x", Size: 1024, First: 50, Count: 200, Batch: 10, Conns: 3, Timeout: 3 * time.Second})
+	if err != nil || res.Err != nil {
+		t.Fatalf("Run() = %v, %v", err, res.Err)
+	}
+	if res.Accepted != 200 || len(res.Latencies()) != 200 || len(seen) != 200 || len(ids) != 200 || seen[50] != 1 || seen[249] != 1 {
+		t.Errorf("accepted %d, latencies %d, seen %d with %d ids, want 200 each from 50 to 249", res.Accepted, len(res.Latencies()), len(seen), len(ids))
 	}
 }
 
