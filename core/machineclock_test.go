@@ -51,6 +51,7 @@ func init() {
 		{"core/gateway/vitals.go", 2, duration},
 		{"core/telemetry/metrics/store.go", many, duration},
 		{"store/purge.go", 6, duration},
+		{"store/group/pace.go", 2, duration},
 
 		{"core/egress/answer.go", 1, bound},
 		{"core/web/body.go", 1, bound},

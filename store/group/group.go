@@ -13,7 +13,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
@@ -61,7 +60,7 @@ type Line struct {
 	commit Commit
 	bounds Bounds
 	wait   chan *Batch
-	pace   *pace
+	pace   *pace // nil with a single committer
 	quit   chan struct{}
 	done   chan struct{}
 	once   sync.Once
@@ -69,12 +68,15 @@ type Line struct {
 
 // NewLine makes a line with a number of committers. Committers are goroutines that write
 // at the same time, each a group of its own. All but the first write only while commits take
-// long enough to overlap: see overlapFrom. They run until Close. Of several bounds the last
+// long enough to overlap, or one stalls: see pace. They run until Close. Of several bounds the last
 // counts.
 func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
-	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), pace: newPace(), quit: make(chan struct{}), done: make(chan struct{})}
+	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), quit: make(chan struct{}), done: make(chan struct{})}
 	for _, b := range bounds {
 		l.bounds = b
+	}
+	if committers > 1 {
+		l.pace = newPace()
 	}
 	var running sync.WaitGroup
 	for i := range committers {
@@ -228,16 +230,22 @@ func awaited(group []*Batch) []*Batch {
 	})
 }
 
+// timed commits a group and notes its time.
+func (l *Line) timed(group []*Batch) error {
+	if l.pace == nil {
+		return l.commit(group)
+	}
+	end := l.pace.begin()
+	err := l.commit(group)
+	end(err == nil)
+	return err
+}
+
 // write commits a group. If the database refuses the group, each batch is written in a
 // commit of its own, so that only the bad batch fails. If the database is unavailable,
 // all batches fail.
 func (l *Line) write(group []*Batch) {
-	began := time.Now()
-	err := l.commit(group)
-	if err == nil {
-		now := time.Now()
-		l.pace.note(now.Sub(began), now)
-	}
+	err := l.timed(group)
 	if err != nil && len(group) > 1 && store.Definite(err) {
 		for i := range group {
 			l.write(group[i : i+1])

@@ -99,3 +99,42 @@ func TestCommittersOverlap(t *testing.T) {
 		})
 	}
 }
+
+// TestStalledCommit: a commit that takes long, though the others are fast, keeps no other batch.
+// When it ends, there is one commit at a time again.
+func TestStalledCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := NewLine(2, func(batches []*Batch) error {
+			if batches[0].Stmts[0].Name == "stalled" {
+				<-release
+			}
+			return nil
+		})
+		defer l.Close()
+		for range 2 {
+			l.Do(context.Background(), stmt("alone"))
+			synctest.Wait()
+		}
+		done := make(chan struct{})
+		go func() { l.Do(context.Background(), stmt("stalled")); close(done) }()
+		synctest.Wait()
+		began := time.Now()
+		for range 3 {
+			if _, err := l.Do(context.Background(), stmt("behind it")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(began); waited != stalledAfter {
+			t.Errorf("three batches behind a stalled commit waited for %v, want %v", waited, stalledAfter)
+		}
+		close(release)
+		<-done
+		l.Do(context.Background(), stmt("alone"))
+		select {
+		case <-l.pace.mayOverlap():
+			t.Error("commits may overlap after the stalled one has ended")
+		default:
+		}
+	})
+}
