@@ -48,11 +48,6 @@ func newBench(ctx context.Context, o options, progress io.Writer) (b *bench, err
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return nil, err
 	}
-	// A denominator that is not there is named in the report, so that its missing rows are no
-	// riddle.
-	if !o.pgbench && server.FindPgbench() == "" && slices.Contains(o.drivers, server.Postgres) {
-		b.leaveOut("pgbench: it is not installed (it comes with PostgreSQL)")
-	}
 	if o.measures(gatewayName) {
 		s, err := b.gateway(ctx)
 		if err != nil {
@@ -82,11 +77,10 @@ func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.progress, format+"\n", args...) }
 
 // defaultMedia are the media on which a database is measured by default. SQLite and D1 have no
-// server whose syncs could be slowed, and in memory they would say little about a disk.
-// PostgreSQL is measured on both ends: free syncs show its CPU, syncs of a millisecond show how
+// server whose syncs could be slowed. PostgreSQL is measured on both ends: free syncs show its CPU, syncs of a millisecond show how
 // commits are shared. MySQL in memory writes its log without syncs.
 var defaultMedia = map[string][]string{
-	server.SQLite:   {server.Disk},
+	server.SQLite:   {server.CPU, server.Disk},
 	server.Postgres: {server.CPU, server.OneMS},
 	server.MySQL:    {server.CPU},
 	server.Hosted:   {server.Disk},
@@ -116,23 +110,35 @@ func (b *bench) measure(ctx context.Context) (err error) {
 
 // cells are the measurements on a database, in this order. A cell is left out on a database
 // where it would show nothing new: slots, idle and start are about the program and not about
-// the database, and latency on SQL over HTTP is mostly that of HTTP.
+// the database, and latency on SQL over HTTP is mostly that of HTTP. The usual ones are those
+// of the table of ratios, and take a quarter of an hour; the others have to be asked for.
 var cells = []struct {
 	name    string
+	usual   bool
 	drivers []string
 	measure func(*bench, context.Context) error
 }{
-	{"intake", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).intake},
-	{"batches", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).batches},
-	{"e2e", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
-	{"latency", []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
-	{"pull", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
-	{"workflow", []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).workflow},
-	{"statistics", []string{server.Postgres}, (*bench).statistics},
-	{"slots", []string{server.SQLite}, (*bench).slots},
-	{"idle", []string{server.SQLite}, (*bench).idle},
-	{"start", []string{server.SQLite}, (*bench).start},
-	{"operate", []string{server.SQLite, server.Postgres}, (*bench).operate},
+	{"intake", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).intake},
+	{"batches", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).batches},
+	{"e2e", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).endToEnd},
+	{"latency", true, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
+	{"pull", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
+	{"workflow", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).workflow},
+	{"statistics", false, []string{server.Postgres}, (*bench).statistics},
+	{"slots", false, []string{server.SQLite}, (*bench).slots},
+	{"idle", true, []string{server.SQLite}, (*bench).idle},
+	{"start", true, []string{server.SQLite}, (*bench).start},
+	{"operate", false, []string{server.SQLite, server.Postgres}, (*bench).operate},
+}
+
+// usualCells are measured by default.
+func usualCells() (names []string) {
+	for _, c := range cells {
+		if c.usual {
+			names = append(names, c.name)
+		}
+	}
+	return names
 }
 
 // cellNames are the choices of -only.
@@ -253,4 +259,11 @@ func (b *bench) add(m measure, s system, value float64) {
 	b.site.section.row(m)
 	b.site.section.add(m.label, s.name, value)
 	b.say("%-10s %-5s %-48s %-30s %s %s", b.site.driver, b.site.medium, m.label, s.name, number(value), m.unit)
+}
+
+// measured reports whether a figure of the same database has been taken on another medium.
+func (b *bench) measured(label string) bool {
+	return slices.ContainsFunc(b.report.sections, func(s *section) bool {
+		return s.driver == b.site.driver && s.medium != b.site.medium && s.values[label] != nil
+	})
 }

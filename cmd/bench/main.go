@@ -1,8 +1,9 @@
 // Command bench measures the gateway's binary on each of its databases beside a
 // minimal reference pipeline, in turns and over loopback, and prints the ratios.
 //
-//	go run ./cmd/bench            everything that can be started here, under half an hour
-//	go run ./cmd/bench -quick     one round of each with few events, under four
+//	go run ./cmd/bench            the table of ratios, in a quarter of an hour
+//	go run ./cmd/bench -quick     one round of each with few events, in three minutes
+//	go run ./cmd/bench -only operate,slots,statistics    what is not in the table, half an hour
 //	go run ./cmd/bench -db postgres -medium 1ms -only e2e -conns 32 -rounds 5
 //
 // The one idea: a figure of one machine in one hour says little, since the same disk was
@@ -96,6 +97,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 		err = b.measure(ctx)
 		// After a failure the report still has the figures of the sites that were measured.
 		b.report.print(out, opts.format)
+		if err == nil && opts.figures != "" {
+			err = b.report.publish(opts.figures)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(progress, "bench:", err)

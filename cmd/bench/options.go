@@ -29,6 +29,7 @@ type options struct {
 
 	committers int // of the reference, 0 for the best known
 	format     format
+	figures    string // the Markdown file whose section of figures is replaced; "" for none
 
 	// The following follow from -quick alone and have no flags.
 	probe     time.Duration // of a medium, each of two
@@ -53,12 +54,12 @@ var databases = []string{"sqlite", "postgres", "mysql", "hosted"}
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	quick := flags.Bool("quick", false, "one round with few events, under four minutes")
+	quick := flags.Bool("quick", false, "one round with few events, in three minutes")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measure, gateway and reference in turns (default 3, quick 1)")
-	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 15000, quick 3000)")
+	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 8000, quick 3000)")
 	flags.IntVar(&o.stored, "stored", 0, "events in the database of operate (default 1000000, quick 20000)")
 	flags.IntVar(&o.committers, "committers", 0, "groups that the reference writes at the same time (default 1, on postgres where syncs take time 4)")
-	flags.BoolVar(&o.pgbench, "pgbench", server.FindPgbench() != "", "measure pgbench beside PostgreSQL (default: if it is installed)")
+	flags.BoolVar(&o.pgbench, "pgbench", false, "measure pgbench, and the reference without groups, beside PostgreSQL")
 	flags.StringVar(&o.dir, "dir", "", "where the medium disk is (default the temporary directory)")
 	flags.StringVar(&o.gateway, "gateway", "", "the gateway's binary (default: build ./cmd/gateway)")
 	flags.BoolVar(&o.format.markdown, "md", false, "print Markdown")
@@ -66,8 +67,9 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	var l lists
 	flags.StringVar(&l.conns, "conns", "32,100", "connections of intake and end-to-end runs")
 	flags.StringVar(&l.db, "db", strings.Join(databases, ","), "databases to measure on")
-	flags.StringVar(&l.medium, "medium", "", "media to measure on: disk, cpu, 1ms (default: sqlite and hosted on disk, postgres on cpu and 1ms, mysql on cpu)")
-	flags.StringVar(&l.only, "only", strings.Join(cellNames(), ","), "what to measure")
+	flags.StringVar(&l.medium, "medium", "", "media to measure on: disk, cpu, 1ms (default: sqlite on cpu and disk, postgres on cpu and 1ms, mysql on cpu, hosted on disk)")
+	flags.StringVar(&l.only, "only", strings.Join(usualCells(), ","), "what to measure: "+strings.Join(cellNames(), ", "))
+	flags.StringVar(&o.figures, "figures", "", "the file whose section \""+figuresTitle+"\" gets the table of ratios")
 	flags.StringVar(&l.systems, "systems", gatewayName+","+referenceName, "whom to measure")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -106,8 +108,8 @@ func (l lists) into(o *options) error {
 // complete sets the values that depend on -quick and checks the bounds.
 func (o options) complete(quick bool) (options, error) {
 	// Three rounds are the least with a median that one disturbed run cannot move.
-	rounds, events, held := 3, 15_000, 1_000_000
-	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 300, 10*time.Second, 10, 2*time.Second
+	rounds, events, held := 3, 8_000, 1_000_000
+	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 200, 10*time.Second, 10, 2*time.Second
 	o.asks, o.purges = 200, purgeRuns(quick)
 	if quick {
 		rounds, events, held = 1, 3_000, 20_000

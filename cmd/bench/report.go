@@ -173,11 +173,7 @@ func (s *section) best(label string, systems []string) (name string, value float
 func (s *section) cells(m measure) []string {
 	ours := stats.Median(s.values[m.label][gatewayName])
 	name, theirs := s.best(m.label, m.beside)
-	ratio := math.NaN()
-	// A lower figure of an idle reference is too small to divide by.
-	if theirs >= 0.01 {
-		ratio = ours / theirs
-	}
+	_, ratio := s.ratio(m)
 	ratioText := ""
 	if !math.IsNaN(ratio) {
 		ratioText = fmt.Sprintf("%.2f", ratio)

@@ -33,6 +33,7 @@ func (r *report) print(w io.Writer, f format) {
 	for _, line := range r.surroundings() {
 		fmt.Fprintln(w, bullet+line)
 	}
+	r.printOverview(w, f)
 	for _, s := range r.sections {
 		if len(s.rows) > 0 {
 			s.print(w, f)
@@ -84,11 +85,7 @@ func (s *section) print(w io.Writer, f format) {
 		mark = "#### "
 	}
 	fmt.Fprintf(w, "\n%s%s on %s (%s; fdatasync/s of 8 KiB before and after: %s)\n\n", mark, s.driver, s.medium, s.place, list(s.syncs))
-	if f.markdown {
-		printMarkdown(w, rows)
-	} else {
-		printAligned(w, rows)
-	}
+	printRows(w, f, rows, numeric)
 	if f.raw {
 		s.printRaw(w, f)
 	}
@@ -136,9 +133,19 @@ func number(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// printAligned pads the columns, numbers to the right.
-func printAligned(w io.Writer, rows [][]string) {
-	widths := make([]int, len(columns))
+// printRows writes a table. The first row has the headings; the columns of numeric are aligned
+// to the right.
+func printRows(w io.Writer, f format, rows [][]string, numeric []int) {
+	if f.markdown {
+		printMarkdown(w, rows, numeric)
+	} else {
+		printAligned(w, rows, numeric)
+	}
+}
+
+// printAligned pads the columns.
+func printAligned(w io.Writer, rows [][]string, numeric []int) {
+	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], len(cell))
@@ -157,12 +164,20 @@ func printAligned(w io.Writer, rows [][]string) {
 	}
 }
 
-// printMarkdown writes a table for a document, with numbers to the right as in printAligned.
-func printMarkdown(w io.Writer, rows [][]string) {
+// printMarkdown writes a table for a document.
+func printMarkdown(w io.Writer, rows [][]string, numeric []int) {
 	for i, row := range rows {
 		fmt.Fprintln(w, "| "+strings.Join(row, " | ")+" |")
 		if i == 0 {
-			fmt.Fprintln(w, "|---|---|---:|---|---:|---:|---|---|")
+			line := "|"
+			for column := range row {
+				if slices.Contains(numeric, column) {
+					line += "---:|"
+				} else {
+					line += "---|"
+				}
+			}
+			fmt.Fprintln(w, line)
 		}
 	}
 }

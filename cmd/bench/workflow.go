@@ -16,7 +16,7 @@ func (b *bench) workflow(ctx context.Context) error {
 	// As many calls as an end-to-end run has deliveries, so both take about as long.
 	runs := max(1, b.opts.events/workflowSteps)
 	label, beside := fmt.Sprintf("workflow, %d runs of %d steps: ", runs, workflowSteps), []string{pushedName}
-	rate := measure{label + "rate", "steps/s", ratioAtLeast(0.5), beside}
+	rate := measure{label + "rate", "steps/s", ratioAtLeast(0.8), beside}
 	stepped := b.systems[0]
 	delivered := system{pushedName, stepped.start}
 	return inTurns(b.opts.rounds, []system{stepped, delivered}, func(s system) error {
