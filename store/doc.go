@@ -220,10 +220,11 @@
 //
 // A Conn may let batches share a commit. Batches that arrive while one commit is being
 // written go into the next; there is no timer. So under load one sync serves many callers,
-// and a lone caller pays nothing (store/group). The Conn does it, since it knows when its
-// database is free. A coalescer in this package, in front of Accept and Settle, was tried on
-// SQLite: each group had to be handed from its leader to the writer and back before the next
-// could be composed, and the writer was idle meanwhile.
+// and a lone caller pays nothing (store/group). Where a commit mostly waits, two are written
+// at a time. The Conn does it, since it knows when its database is free. A coalescer in this
+// package, in front of Accept and Settle, was tried on SQLite: each group had to be handed from
+// its leader to the writer and back before the next could be composed, and the writer was idle
+// meanwhile.
 //
 // # Alternatives considered
 //
