@@ -73,6 +73,40 @@ func TestConsumerGoneWithOthersInLine(t *testing.T) {
 	})
 }
 
+// TestInheritedVisibility: a consumer that arrived during a slow Take does not get messages whose
+// visibility timeout has run for long. They go back untried, and it gets them with all of their
+// time.
+func TestInheritedVisibility(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		slow time.Duration // of a Take
+		want time.Duration // from the request of the second consumer to its messages
+	}{
+		{"quick", 100 * time.Millisecond, 50 * time.Millisecond},
+		{"slow", 101 * time.Millisecond, 51*time.Millisecond + 101*time.Millisecond},
+	} {
+		in(t, func(t *testing.T, d *desk) {
+			d.lines["q"].Visibility = 2 * time.Second
+			ctx, cancel := context.WithCancel(t.Context())
+			d.set(func() { d.takeSlow = c.slow })
+			d.put("q", 1, 3)
+			d.receive(ctx, 1, MaxWait)
+			time.Sleep(50 * time.Millisecond)
+			asked := time.Now()
+			second := d.receive(t.Context(), 1, MaxWait)
+			synctest.Wait()
+			cancel()
+			r := <-second
+			if len(r.messages) != 1 || r.after != c.want || r.messages[0].Attempt != 1 {
+				t.Fatalf("%s: %d messages after %v, want one after %v, in its first attempt", c.name, len(r.messages), r.after, c.want)
+			}
+			if early := asked.Add(2 * time.Second).Sub(r.messages[0].DueAt); early > 100*time.Millisecond {
+				t.Errorf("%s: the visibility timeout ends %v before it has passed since the request", c.name, early)
+			}
+		})
+	}
+}
+
 // A goneContext has an Err, but its Done channel is not closed.
 type goneContext struct{ context.Context }
 

@@ -22,6 +22,10 @@ const (
 	firstGuess = 64 << 10 // bytes of a message
 )
 
+// quickPart is the part of the visibility timeout that may pass between the beginning of a Take
+// and the request of a consumer that gets messages of that Take: a twentieth.
+const quickPart = 20
+
 // A line is the waiting consumers of a queue. [Puller.mu] guards its fields.
 type line struct {
 	Queue
@@ -155,12 +159,13 @@ func (p *Puller) start(l *line) {
 func (p *Puller) claim(l *line) {
 	for take := p.ask(l); take.n > 0; take = p.ask(l) {
 		quota := core.Quota{Lane: l.lane, N: take.n, Hold: l.Visibility, Bytes: take.bytes}
-		taken, err := p.Worklist.Take(context.Background(), p.Clock(), []core.Quota{quota})
+		began := p.Clock()
+		taken, err := p.Worklist.Take(context.Background(), began, []core.Quota{quota})
 		if err != nil {
 			p.fail(l, err)
 			continue
 		}
-		p.share(l, taken, take.n)
+		p.share(l, taken, take.n, began)
 		p.keepUp(l)
 	}
 }
@@ -245,14 +250,19 @@ func (l *line) weigh(taken []core.TakenJob) {
 
 // share gives each consumer in the line as many messages as it asked for, in the order of
 // arrival, while there are any. Consumers that arrived during the Take get messages too,
-// since others may have left. A consumer whose wait is over stays only if more messages may
-// be due.
-func (p *Puller) share(l *line, taken []core.TakenJob, n int) {
+// since others may have left, but only if the Take was quick: the visibility timeout runs from
+// when it began, and a consumer counts from its request. A consumer whose wait is over stays
+// only if more messages may be due.
+func (p *Puller) share(l *line, taken []core.TakenJob, n int, began time.Time) {
 	messages, spent, bare := sort(taken)
 	p.mu.Lock()
+	quick := p.Clock().Sub(began) <= l.Visibility/quickPart
 	l.err, l.trouble = nil, 0
 	l.weigh(taken)
 	l.waiting = slices.DeleteFunc(l.waiting, func(c *consumer) bool {
+		if !c.asked && !quick {
+			return false
+		}
 		k := c.fill(messages)
 		messages = messages[k:]
 		return k > 0
