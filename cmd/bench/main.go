@@ -3,7 +3,7 @@
 //
 //	go run ./cmd/bench            the table of ratios, in a quarter of an hour
 //	go run ./cmd/bench -quick     one round of each with few events, in three minutes
-//	go run ./cmd/bench -only operate,slots,statistics    what is not in the table, half an hour
+//	go run ./cmd/bench -only operate,slots,statistics    more figures, half an hour
 //	go run ./cmd/bench -db postgres -medium 1ms -only e2e -conns 32 -rounds 5
 //
 // The one idea: a figure of one machine in one hour says little, since the same disk was

@@ -32,8 +32,8 @@ func (r *report) overview() (rows [][]string) {
 			if !m.aim.ratio || math.IsNaN(ratio) {
 				continue
 			}
-			// A figure has the same place on all sites, whatever their goals are; the row's
-			// goal is that of the first site.
+			// A figure has the same place on all sites, whatever their goals are. The
+			// row shows the goal of the first site.
 			at := row{m.label, name, m.aim.String()}
 			if n := slices.IndexFunc(order, func(o row) bool { return o.label == at.label && o.beside == at.beside }); n >= 0 {
 				at = order[n]
@@ -81,15 +81,15 @@ func (r *report) printOverview(w io.Writer, f format) {
 	printRows(w, f, rows, []int{2, 3, 4, 5, 6, 7, 8, 9})
 }
 
-// publish replaces the section of figures in a Markdown file by the table of ratios and what is
-// known about the machine. The section ends at the next heading of its level.
+// publish replaces the section of figures in a Markdown file by the table of ratios and facts
+// about the machine. The section ends at the next heading of its level.
 func (r *report) publish(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	var section strings.Builder
-	fmt.Fprintf(&section, "## %s\n\nWritten by `make bench` on %s. A ratio is the gateway's figure over the figure of what is beside it. Ratios in\nparentheses miss their goal.\n\n", figuresTitle, time.Now().Format(time.DateOnly))
+	fmt.Fprintf(&section, "## %s\n\nWritten by `make bench` on %s. A ratio divides the gateway's figure by the figure of the system beside it. Ratios\nin parentheses miss their goal.\n\n", figuresTitle, time.Now().Format(time.DateOnly))
 	for _, line := range r.surroundings() {
 		fmt.Fprintln(&section, "- "+line)
 	}
