@@ -151,6 +151,14 @@ func (c *DatabaseClock) Doubt() {
 	c.asked.Store(0)
 }
 
+// Forget forgets all measurements, so that the next one is followed at once and not gradually.
+// It is for a process that has not used the time yet.
+func (c *DatabaseClock) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.Store(nil)
+}
+
 // Resume adds the time of a suspension to the clock. It is for a process that is suspended
 // between two calls, as functions are. Its monotonic clock may have stood still meanwhile, so the
 // wall clock gives that time.

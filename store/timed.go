@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -30,14 +31,57 @@ func NewTimed(conn Conn, d Dialect, clock *core.DatabaseClock) *Store {
 	return s
 }
 
-// MeasureTime measures the clock now. The first measurement on a new connection contains the
-// time of connecting, so it is inexact.
-func (s *Store) MeasureTime(ctx context.Context) error {
+// askFor is for how long MeasureTime begins to ask for the time, unless an answer takes at most
+// quickTrip.
+const (
+	askFor    = 500 * time.Millisecond
+	quickTrip = 4 * time.Millisecond
+)
+
+// MeasureTime measures the clock before anything else uses it, by the quickest of at most asks
+// answers. The error of an answer is up to half its trip, and the first answer on a new connection
+// contains the time of connecting. A process with a clock that is ahead takes messages before
+// their leases end. On a busy machine, first answers took up to 230 ms, and messages came 115 ms
+// too early.
+func (s *Store) MeasureTime(ctx context.Context, asks int) error {
 	if s.databaseClock == nil {
 		return nil
 	}
-	s.databaseClock.Doubt()
-	return s.Ping(ctx)
+	began, best := time.Now(), time.Duration(math.MaxInt64)
+	for range asks {
+		trip, err := s.measureBelow(ctx, best)
+		if err != nil {
+			return err
+		}
+		if best = min(best, trip); best <= quickTrip || time.Since(began) >= askFor {
+			return nil
+		}
+	}
+	return nil
+}
+
+// measureBelow asks for the time once, and returns how long that took. If that is less than
+// best, the answer replaces the known time.
+func (s *Store) measureBelow(ctx context.Context, best time.Duration) (time.Duration, error) {
+	ping := s.sql.answerPing.with()
+	answered, asked := s.databaseClock.Measure(), time.Now()
+	results, err := s.conn.Batch(ctx, ping, question("clock", questionsOf[s.dialect.Name].clock))
+	trip := time.Since(asked)
+	if err != nil {
+		s.databaseClock.Doubt()
+		if core.IsKind(err, core.Unavailable) || ctx.Err() != nil {
+			return 0, err
+		}
+		_, err = s.conn.Batch(ctx, ping) // the query for the time must not keep a process from starting
+		return 0, err
+	}
+	if len(results) > 1 && trip < best {
+		if ms, ok := value(results[1]).(int64); ok {
+			s.databaseClock.Forget()
+			answered(time.UnixMilli(ms))
+		}
+	}
+	return trip, nil
 }
 
 // send runs a batch. Only schema steps bypass it.

@@ -27,16 +27,16 @@ import (
 // database. The result is an interface without a store in it after an error, never a nil
 // *store.Store that looks like one.
 func (a *app) openStore(ctx context.Context, cfg *config.Config) (core.Store, error) {
-	s, err := a.migratedStore(ctx, cfg)
+	s, err := a.migratedStore(ctx, cfg, 2)
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// migratedStore opens the database, takes missing schema steps, and compares the clocks once,
-// so that the first stored time is right.
-func (a *app) migratedStore(ctx context.Context, cfg *config.Config) (*store.Store, error) {
+// migratedStore opens the database, takes missing schema steps, and asks the database for its
+// time, asks times at most, so that the first stored time is right.
+func (a *app) migratedStore(ctx context.Context, cfg *config.Config, asks int) (*store.Store, error) {
 	s, err := a.connectStore(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -44,16 +44,20 @@ func (a *app) migratedStore(ctx context.Context, cfg *config.Config) (*store.Sto
 	if err := s.Migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the database: %w", err), s.Close())
 	}
-	if err := s.MeasureTime(ctx); err != nil {
+	if err := s.MeasureTime(ctx, asks); err != nil {
 		return nil, errors.Join(fmt.Errorf("ask the database for its time: %w", err), s.Close())
 	}
 	return s, nil
 }
 
+// servedAsks is how often a server asks for the time at most: the leases that it takes depend on
+// it. The time of a command need not be as exact.
+const servedAsks = 8
+
 // openServed opens the configured database for a server. It refuses tables that differ from
 // the schema steps if events could get lost or stored twice. It logs other differences.
 func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logger) (core.Store, error) {
-	s, err := a.migratedStore(ctx, cfg)
+	s, err := a.migratedStore(ctx, cfg, servedAsks)
 	if err != nil {
 		return nil, err
 	}
