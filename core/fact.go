@@ -86,6 +86,16 @@ type BreakerMoved struct {
 	Reset bool // an operator closed it, not an outcome
 }
 
+// LaneHeld: an operator held a lane, or changed the end or the reason of its hold.
+type LaneHeld struct {
+	Hold Hold
+}
+
+// LaneReleased: an operator ended the hold of a lane.
+type LaneReleased struct {
+	Lane Lane
+}
+
 // Superseded: an attempt ended after its lease, or after its step was over, so its outcome
 // was not stored. Why gives the reason for the log if the job is for a step. It is empty
 // for other jobs.
@@ -244,6 +254,8 @@ func (Unsubscribed) fact()        {}
 func (Skipped) fact()             {}
 func (Settled) fact()             {}
 func (BreakerMoved) fact()        {}
+func (LaneHeld) fact()            {}
+func (LaneReleased) fact()        {}
 func (Superseded) fact()          {}
 func (Released) fact()            {}
 func (Purged) fact()              {}

@@ -32,9 +32,9 @@ const GateHorizon = 10 * time.Second
 const StrayTime = 24 * time.Hour
 
 // A Gate stands between a lane and its workers: it is the circuit breaker and the rate
-// limit of the lane's handler. It is stored beside the jobs. So it holds for every process
-// and function of one database, and outlives them. The zero Gate is closed, which means
-// that deliveries pass: its lane never had a failure.
+// limit of the lane's handler, and says whether a person holds the lane. It is stored beside
+// the jobs. So it holds for every process and function of one database, and outlives them.
+// The zero Gate is closed, which means that deliveries pass: its lane never had a failure.
 type Gate struct {
 	Failures  int       // deliveries in a row that failed; the breaker opens at [Breaker].Failures of them
 	OpenUntil time.Time // while open: no job is taken before, one probe after; zero while closed
@@ -44,6 +44,29 @@ type Gate struct {
 	// MovedBy is the job whose outcome opened or closed the breaker last. It is empty if a
 	// probe has failed since, or if the breaker was closed without an outcome.
 	MovedBy ID
+
+	// HeldSince is when the lane's last hold began, zero once a person has ended it. HeldUntil
+	// is when the hold ends, or ended; [NoEnd] if only a person can end it, and zero if the
+	// lane was never held.
+	HeldSince, HeldUntil time.Time
+}
+
+// NoEnd is the end of a hold that does not end by itself. It is the largest number of
+// milliseconds that every database and JSON keep exactly.
+var NoEnd = time.UnixMilli(1<<53 - 1).UTC()
+
+// Held reports whether the lane is held at a time. No job is taken from it then.
+func (g Gate) Held(now time.Time) bool { return g.HeldUntil.After(now) }
+
+// Stopped reports whether the lane is held until a person ends it.
+func (g Gate) Stopped() bool { return g.HeldUntil.Equal(NoEnd) }
+
+// HoldEnd returns when the lane's hold ends by itself; zero if only a person can end it.
+func (g Gate) HoldEnd() time.Time {
+	if g.Stopped() {
+		return time.Time{}
+	}
+	return g.HeldUntil
 }
 
 // Open reports whether the breaker is open. It is open also while a probe is due or under
@@ -88,12 +111,16 @@ func (g Gate) StartAt(now time.Time) time.Time {
 	return g.NextAt
 }
 
-// Ramp returns the distance between two starts while the breaker is in its [RampTime], and
-// zero otherwise. A breaker that closed up to [GateHorizon] in the future has closed just
-// now, by a clock that is ahead.
+// Ramp returns the distance between two starts in the [RampTime] after the breaker closed or
+// a hold ended, and zero otherwise. A breaker that closed up to [GateHorizon] in the future
+// has closed just now, by a clock that is ahead.
 func (g Gate) Ramp(now time.Time) time.Duration {
-	since := now.Sub(g.ClosedAt)
-	if g.ClosedAt.IsZero() || since < -GateHorizon || since >= RampTime {
+	began := g.ClosedAt
+	if !g.Held(now) && g.HeldUntil.After(began) {
+		began = g.HeldUntil
+	}
+	since := now.Sub(began)
+	if began.IsZero() || since < -GateHorizon || since >= RampTime {
 		return 0
 	}
 	return rampStart >> int(max(since, 0)/time.Second)
@@ -133,4 +160,12 @@ const (
 type Outlook struct {
 	DueAt time.Time // of its next job, regardless of its gate; zero if no job waits
 	Gate  Gate
+}
+
+// A Hold is a lane that a person stopped: its jobs wait, whatever their due times.
+type Hold struct {
+	Lane   Lane
+	Since  time.Time
+	Until  time.Time // zero if it does not end by itself
+	Reason string    // as the person gave it; may be empty
 }

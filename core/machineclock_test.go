@@ -50,8 +50,10 @@ func init() {
 		{"core/config/remote/cloud/cloud.go", 1, duration},
 		{"core/gateway/vitals.go", 2, duration},
 		{"core/telemetry/metrics/store.go", many, duration},
+		{"core/telemetry/metrics/storeholds.go", 3, duration},
 		{"store/purge.go", 6, duration},
 		{"store/group/pace.go", 2, duration},
+		{"store/timed.go", 4, duration},
 
 		{"core/egress/answer.go", 1, bound},
 		{"core/web/body.go", 1, bound},

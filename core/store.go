@@ -87,10 +87,11 @@ type Worklist interface {
 	// Jobs beyond Quota.Bytes come without their events, and the caller releases them:
 	// see [TakenJob.Bare]. The first job comes with its event however large the event is.
 	//
-	// Nothing is taken without a Pass from a lane whose breaker is open or has closed
-	// less than RampTime ago. With a Pass that has an interval, jobs are taken only while
-	// the breaker is closed and the gate's next start (see [Gate.StartAt]) is at most
-	// Pass.Ahead away. The first of the jobs is to start then and each further one an
+	// Nothing is taken from a lane that is held. Nothing is taken without a Pass from a lane
+	// whose breaker is open or has closed less than RampTime ago, nor from one whose hold has
+	// ended less than RampTime ago, unless it is a queue's. With a Pass that has an interval,
+	// jobs are taken only while the breaker is closed and the gate's next start (see
+	// [Gate.StartAt]) is at most Pass.Ahead away. The first of the jobs is to start then and each further one an
 	// interval later, and the gate's NextAt becomes an interval after the last start: so
 	// no two jobs that any callers take with a Pass start closer together. Nothing is
 	// taken if Pass.Closed is not the gate's ClosedAt.
@@ -144,8 +145,8 @@ type Worklist interface {
 	// each with the time at which Strays first found it so. A lane is no stray any more
 	// once any process passes it as known, and its time begins anew if it becomes a stray
 	// again. Strays resets the gates of lanes that have been strays for StrayTime, so
-	// that no gate delays the worker that ends their jobs; before that the gates stay as
-	// they are, since another process may know the lanes.
+	// that no gate delays the worker that ends their jobs, except that lanes stay held;
+	// before that the gates stay as they are, since another process may know the lanes.
 	Strays(ctx context.Context, now time.Time, known []Lane) (map[Lane]time.Time, error)
 }
 
@@ -371,6 +372,22 @@ type Operations interface {
 	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
 }
 
+// Holds stops lanes and lets them go on.
+type Holds interface {
+	// Hold holds a lane from now on, until the given time or, if that is zero, until a
+	// person ends it. Jobs that were taken before stay taken, and their outcomes count. A
+	// lane that is held already keeps the time since which it is held, and gets the new end
+	// and reason. Holding again with the same arguments changes nothing.
+	Hold(ctx context.Context, now time.Time, lane Lane, until time.Time, reason string) error
+
+	// Unhold ends the holds of lanes as if their breakers closed now, and returns the lanes
+	// that it released, sorted. Unholding again at the same time returns the same.
+	Unhold(ctx context.Context, now time.Time, lanes ...Lane) ([]Lane, error)
+
+	// Holding returns the holds that have not ended, by lane.
+	Holding(ctx context.Context, now time.Time) ([]Hold, error)
+}
+
 // Upkeep has the operations of the start of a process, and its regular duties.
 type Upkeep interface {
 	// Turn asks for the turn to do the duty with this name: exactly one caller, in any
@@ -434,6 +451,7 @@ type Store interface {
 	Archive
 	Chronicle
 	Operations
+	Holds
 	Upkeep
 	Close() error
 }

@@ -46,6 +46,7 @@ func TestRowPlaces(t *testing.T) {
 		{q.insertHistory, "run_", historyRunAt},
 		{q.succeed, "lane_", succeededLane},
 		{q.closeGate, "lane_", closedLane},
+		{q.unhold, "lane_", unheldLane},
 		{q.endProbe, "lane_", endedLane},
 		{q.insertJobIf, "lane_", jobRowLane},
 		{q.insertJobIf, "job_key_", jobRowKey},

@@ -63,7 +63,7 @@
 //
 //   - Inbox: inbox.go for one arrival, inboxall.go for many. runs.go stores their runs.
 //   - Worklist: take.go claims jobs; duefloor.go says where a claim begins; worklist.go
-//     settles and releases; gates.go has breakers and strays.
+//     settles and releases; gates.go has breakers and strays. Holds: holds.go.
 //   - Counter and Backlog: pull.go, and the counts in ledger.go.
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
@@ -100,7 +100,8 @@
 // # Gates
 //
 // A lane's gate is a row in the same database as its jobs, so that it holds for every process
-// of the database. The row is made when a delivery of the lane first fails or is first paced.
+// of the database. The row is made when a delivery of the lane first fails or is first paced, or
+// when a person first holds the lane.
 // Nearly all of the time it costs one look by primary key in a claim, and no write.
 //
 //   - A Take without a Pass has the gate among the conditions of its claim.
@@ -115,6 +116,12 @@
 //   - Opening a breaker removes the taker, and only a probe writes a taker into an open gate.
 //     So the taker of an open gate is the newest probe's lease. The outcome of this probe
 //     alone counts.
+//   - A hold is a time in the gate as well (held_until). Each claim compares it, also one with a
+//     Pass: if its batch is sent a second time, the gate names its lease already.
+//   - A claim that has read the gate when a breaker opens or a hold begins takes its jobs, and may
+//     commit last: on PostgreSQL a claim without a Pass, on MySQL one that found no gate. It
+//     commits within the rest of its batch, some milliseconds. The others lock the gate, and what
+//     changes the gate waits for them. SQLite and D1 run one batch at a time.
 //   - A verdict counts only while its job is held. So verdicts are written before their jobs
 //     are settled.
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then

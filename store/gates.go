@@ -29,7 +29,7 @@ func timeUnlessZero(v any, at func(int64) time.Time) time.Time {
 }
 
 // gateState are the columns that a core.Gate is read from. taker and base_us are internal.
-const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by`
+const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by, gates.held_since, gates.held_until`
 
 // gate reads gateState. A lane without a row has the zero Gate.
 func (r *rowReader) gate() core.Gate {
@@ -39,6 +39,8 @@ func (r *rowReader) gate() core.Gate {
 		ClosedAt:  timeUnlessZero(r.value(), time.UnixMilli),
 		NextAt:    timeUnlessZero(r.value(), time.UnixMicro),
 		MovedBy:   r.id(),
+		HeldSince: timeUnlessZero(r.value(), time.UnixMilli),
+		HeldUntil: timeUnlessZero(r.value(), time.UnixMilli),
 	}
 }
 
@@ -305,7 +307,7 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 }
 
 // straySince is the position of stray_since in a row of the statement gates.
-const straySince = 6
+const straySince = 8
 
 // aboveAllLanes is greater than every lane: the largest code point of Unicode.
 const aboveAllLanes = "\U0010ffff"
@@ -365,6 +367,9 @@ const gateColumns = `lane, failures, open_until, closed_at, moved_by, taker, bas
 const (
 	isOpen   = `gates.open_until <> 0`
 	isClosed = `gates.open_until = 0`
+
+	// A lane that is not held now. Its gate has 0 in held_until if it never was.
+	isFree = `gates.held_until <= ?`
 
 	// A verdict counts if the breaker is closed, or if it comes from the newest probe of an
 	// open breaker. Opening clears the taker, so the taker of an open breaker is always a

@@ -184,6 +184,11 @@ var schemaSteps = []string{
 	// When the newest attempt was due. due_at cannot tell: it is the end of the lease, and null
 	// for a finished job.
 	42: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} scheduled_at {int}`,
+	// The hold of a lane; 0 and null for none. held_until is core.NoEnd if it does not end by
+	// itself, so that a claim compares one number.
+	43: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} held_since {int} NOT NULL DEFAULT 0`,
+	44: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} held_until {int} NOT NULL DEFAULT 0`,
+	45: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} hold_reason {text}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -60,6 +60,7 @@ type statements struct {
 	takeSQL
 	worklistSQL
 	gatesSQL
+	holdsSQL
 	pullSQL
 	upkeepSQL
 	replaySQL
@@ -81,6 +82,7 @@ func newStatements(d Dialect) statements {
 		takeSQL:      newTakeSQL(d),
 		worklistSQL:  newWorklistSQL(d),
 		gatesSQL:     newGatesSQL(d),
+		holdsSQL:     newHoldsSQL(d),
 		pullSQL:      newPullSQL(d),
 		upkeepSQL:    newUpkeepSQL(d),
 		replaySQL:    newReplaySQL(d),

@@ -91,12 +91,12 @@ func (s *Store) sweepOneTable(ctx context.Context, limit int) error {
 // later than before. There are as many gates as lanes, so all of them are read.
 func (s *Store) forgetGates(ctx context.Context, before time.Time) error {
 	ms, us := millis(before), before.UnixMicro()
-	rows, err := s.read(ctx, s.sql.idleGates, ms, ms, us, int64(partChunk))
+	rows, err := s.read(ctx, s.sql.idleGates, ms, ms, us, ms, int64(partChunk))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
 	for i, row := range rows {
-		rows[i] = []any{rowKey(row), ms, ms, us}
+		rows[i] = []any{rowKey(row), ms, ms, us, ms}
 	}
 	_, err = s.write(ctx, s.sql.forgetGates.on(rows...))
 	return err
@@ -123,8 +123,8 @@ func newSweepSQL(d Dialect) sweepSQL {
 		sliceCallbacks: reading("slice_callbacks", d.sql(sliceSQL("run_id", "callbacks{use callbacks_step}", "runs"))),
 
 		// lane > '' lets the statement go by the primary key.
-		idleGates:   reading("idle_gates", d.sql(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND `+idleGate("?", "?", "?")+` LIMIT {limit}`)),
-		forgetGates: writing("forget_gates", d.deleteRows("gates", `gates.lane = r.lane AND `+idleGate("r#closed", "r#until", "r#next"))),
+		idleGates:   reading("idle_gates", d.sql(`SELECT lane FROM gates{use PRIMARY} WHERE lane > '' AND `+idleGate("?", "?", "?", "?")+` LIMIT {limit}`)),
+		forgetGates: writing("forget_gates", d.deleteRows("gates", `gates.lane = r.lane AND `+idleGate("r#closed", "r#until", "r#next", "r#held"))),
 	}
 }
 
@@ -136,6 +136,7 @@ func sliceSQL(column, table, owners string) string {
 }
 
 // idleGate is the condition that a gate has the same effect as no gate.
-func idleGate(closed, until, next string) string {
-	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next
+func idleGate(closed, until, next, held string) string {
+	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next +
+		` AND gates.held_until < ` + held
 }

@@ -141,23 +141,29 @@ func (t *takeBatch) admit(q core.Quota) Stmt {
 	if q.Pass.Probe > 0 {
 		p := max(q.Pass.Probe, time.Millisecond)
 		return t.sql.admitProbe.with(t.lease, t.now.Add(p).UnixMilli(),
-			lane, closed, now, t.now.Add(2*p).UnixMilli(), lane, t.floors.claimFrom(q.Lane), now)
+			lane, closed, now, now, t.now.Add(2*p).UnixMilli(), lane, t.floors.claimFrom(q.Lane), now)
 	}
 	from, horizon := t.now.UnixMicro(), t.now.Add(core.GateHorizon).UnixMicro()
 	return t.sql.admit.with(t.lease, from, horizon, from,
-		lane, t.lease, closed, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon)
+		lane, t.lease, closed, now, t.now.Add(q.Pass.Ahead).UnixMicro(), horizon)
 }
 
-// claim is the statement that leases due jobs. Without a Pass it checks that the gate has
-// neither an open breaker nor a ramp. With a Pass it checks that the gate names its lease.
+// claim is the statement that leases due jobs. It checks that the lane is not held. Without a
+// Pass it also checks that the gate has neither an open breaker nor a ramp; with a Pass, that
+// the gate names its lease.
 func (t *takeBatch) claim(q core.Quota) Stmt {
 	lane, end, now := string(q.Lane), millis(t.now.Add(q.Hold)), t.now.UnixMilli()
 	args := []any{lane, t.floors.claimFrom(q.Lane), now, lane, end, t.lease, lane}
 	if q.Pass == nil {
-		args = append(args, t.now.Add(-core.RampTime).UnixMilli(), t.now.Add(core.GateHorizon).UnixMilli(), maxJobs(q), end, t.lease)
+		ramp := t.now.Add(-core.RampTime).UnixMilli()
+		free := ramp
+		if q.Lane.Queue() != "" {
+			free = now // consumers take at their own pace, so a hold ends without a ramp
+		}
+		args = append(args, ramp, t.now.Add(core.GateHorizon).UnixMilli(), free, maxJobs(q), end, t.lease)
 		return t.sql.claim.with(args...)
 	}
-	return t.sql.claimPassed.with(append(args, t.lease, maxJobs(q), end, t.lease)...)
+	return t.sql.claimPassed.with(append(args, t.lease, now, maxJobs(q), end, t.lease)...)
 }
 
 // accountGate is the statement that adds the claimed jobs to the gate's next start, or gives a
@@ -303,13 +309,14 @@ func newTakeSQL(d Dialect) takeSQL {
 	return takeSQL{
 		// Without a Pass: the breaker is closed, and was not closed within core.RampTime. A
 		// closed_at beyond core.GateHorizon was written before the clock was set back, and is
-		// ignored.
+		// ignored. One comparison says that no hold lasts or has ended within core.RampTime.
 		claim: writing("claim", d.updatePicked("jobs", setClaimed, claimableJobs+` AND NOT EXISTS (SELECT 1 FROM gates
-			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ?))`+oldestFirst)),
+			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))`+oldestFirst)),
 		// With a Pass: admit has written the lease into the gate, unless the gate was not as
-		// the Pass assumed.
+		// the Pass assumed. If the batch is sent twice, the first sending has written the lease;
+		// so the claim looks for a hold that began in between.
 		claimPassed: writing("claim_passed", d.updatePicked("jobs", setClaimed, claimableJobs+` AND EXISTS (SELECT 1 FROM gates
-			WHERE gates.lane = ? AND gates.taker = ?)`+oldestFirst)),
+			WHERE gates.lane = ? AND gates.taker = ? AND `+isFree+`)`+oldestFirst)),
 
 		// By jobs_waiting, which the claim has just read, and not by the lease, which no index
 		// has.
@@ -328,12 +335,12 @@ func newTakeSQL(d Dialect) takeSQL {
 		// later. A next_us beyond the horizon was written before the clock was set back. A gate
 		// that has the lease already is not written again: its base must stay.
 		admit: writing("admit", t(`UPDATE gates SET taker = ?, base_us = CASE WHEN next_us < ? OR next_us > ? THEN ? ELSE next_us END
-			WHERE lane = ? AND taker <> ? AND closed_at = ? AND `+isClosed+` AND (next_us <= ? OR next_us > ?)`)),
+			WHERE lane = ? AND taker <> ? AND closed_at = ? AND `+isClosed+` AND `+isFree+` AND (next_us <= ? OR next_us > ?)`)),
 
 		// A probe stores open_until in base_us, for refund. The condition on due jobs keeps the
 		// gate from being written for nothing.
 		admitProbe: writing("admit_probe", t(`UPDATE gates SET taker = ?, base_us = open_until, open_until = ?
-			WHERE lane = ? AND closed_at = ? AND `+isOpen+` AND (open_until <= ? OR open_until > ?)
+			WHERE lane = ? AND closed_at = ? AND `+isOpen+` AND `+isFree+` AND (open_until <= ? OR open_until > ?)
 			AND EXISTS (SELECT 1 `+dueJobs+`)`)),
 
 		// Each claimed job moves the next start by one interval. Only the newest taker may

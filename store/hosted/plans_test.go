@@ -226,7 +226,7 @@ func TestPlans(t *testing.T) {
 	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered", "delivered_as", "keyed_as", "stored", "claim", "claimed",
 		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
-		"succeed", "fail", "end_probe", "close_gates", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
+		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",
 		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",

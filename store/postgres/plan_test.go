@@ -186,7 +186,7 @@ var wanted = map[string]string{
 	"event": "events_pkey", "events": "events_pkey", "job": "jobs_pkey",
 	"marks": "cron_marks_pkey", "move_mark": "cron_marks_pkey",
 	"claim_passed": "jobs_waiting", "admit": "gates_pkey", "admit_probe": "gates_pkey", "charge": "gates_pkey", "refund": "gates_pkey",
-	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey", "close_gates": "gates_pkey",
+	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey", "close_gates": "gates_pkey", "hold_lane": "gates_pkey", "unhold_lanes": "gates_pkey", "holding": "gates_pkey",
 	"mark_strays": "gates_pkey", "clear_strays": "gates_pkey", "set_back": "gates_pkey", "forget_strays": "gates_pkey",
 	"waiting_lanes": "jobs_waiting", "insert_events_if": "jobs_pkey",
 	"ack": "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",

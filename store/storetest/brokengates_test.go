@@ -197,3 +197,40 @@ func (s judgesByDefault) Settle(ctx context.Context, outcomes ...core.Outcome) (
 	}
 	return s.Model.Settle(ctx, outcomes...)
 }
+
+// takesHeld takes from held lanes as from others.
+type takesHeld struct{ *Model }
+
+func (s takesHeld) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
+	for _, q := range quotas {
+		s.gate(q.Lane).HeldUntil = time.Time{}
+	}
+	return s.Model.Take(ctx, now, quotas)
+}
+
+// holdsAfresh forgets since when a lane is held.
+type holdsAfresh struct{ *Model }
+
+func (s holdsAfresh) Hold(ctx context.Context, now time.Time, lane core.Lane, until time.Time, reason string) error {
+	s.gate(lane).HeldUntil = time.Time{}
+	return s.Model.Hold(ctx, now, lane, until, reason)
+}
+
+// unholdsAbruptly ends holds without a ramp.
+type unholdsAbruptly struct{ *Model }
+
+func (s unholdsAbruptly) Unhold(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
+	released, err := s.Model.Unhold(ctx, now, lanes...)
+	for _, l := range released {
+		s.gate(l).HeldUntil = time.Time{}
+	}
+	return released, err
+}
+
+// unholdsAll returns all lanes that it is given.
+type unholdsAll struct{ *Model }
+
+func (s unholdsAll) Unhold(ctx context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
+	_, err := s.Model.Unhold(ctx, now, lanes...)
+	return lanes, err
+}

@@ -49,15 +49,22 @@ func purgeMuchMeanwhile(r *rig, f *Fault) {
 	r.equal("steps, entries and tokens", []int{len(got.Steps), len(got.History), len(got.Awaited)}, []int{4, 6, 1})
 }
 
-// forgetMeanwhile settles a failure in a lane just before the purge deletes the lane's gate,
-// which was in its resting state.
+// forgetMeanwhile settles a failure in a lane and holds another, just before the purge deletes the
+// gates of both, which were in their resting state.
 func forgetMeanwhile(r *rig, f *Fault) {
 	r.putMany(2)
 	r.settle(r.verdict(r.take(1)[0], core.Failure))
 	r.settle(r.verdict(r.take(1)[0], core.Success))
+	other := r.lane + "-held"
+	r.holdLane(other, time.Time{}, "")
+	r.unhold(other)
 	r.now = r.now.Add(time.Hour)
 	j := r.take(1)[0]
-	f.justBefore("forget_gates", func() { r.settle(r.verdict(j, core.Failure)) })
+	f.justBefore("forget_gates", func() {
+		r.settle(r.verdict(j, core.Failure))
+		r.holdLane(other, time.Time{}, "")
+	})
 	r.purge(10)
 	r.equal("Failures", r.gate().Failures, 1)
+	r.equal("Holding", r.holding(), []core.Hold{{Lane: other, Since: r.now}})
 }

@@ -98,6 +98,8 @@ var statementChecks = []struct {
 	{"An unreachable database is a refusal of kind Unavailable", withoutDatabase},
 	{"A batch sent twice has the effect of one", eachTwice},
 	{"A Take sent twice, with another Take in between, keeps the interval", takesBetween},
+	{"A Take sent twice, with a Hold in between, takes nothing more", holdBetween},
+	{"A Take of a held lane writes no gate", steadyHold},
 	{"A success writes no gate of a lane without failures", steadySuccess},
 	{"Take returns the claimed jobs although reads lag", takesLater},
 	{"Accept names the stored event although reads lag", answersLater},
@@ -110,7 +112,7 @@ var statementChecks = []struct {
 	{"An event replayed during its purge is deleted, or stays with its jobs", replayedMeanwhile},
 	{"A Turn sent twice takes the turn once", turnsTwice},
 	{"A large job and a large run revived during their purge keep all rows", purgeMuchMeanwhile},
-	{"A gate that counts a failure during its purge stays", forgetMeanwhile},
+	{"A gate that counts a failure or is held during its purge stays", forgetMeanwhile},
 	{"A job retried during its purge stays, with its attempts and event", purgeMeanwhile},
 	{"A job completed during a drain stays, and another job is drained", drainMeanwhile},
 }
@@ -220,6 +222,42 @@ func takesBetween(r *rig, f *Fault) {
 	r.equal("Take of released jobs: attempt", r.takeCount("of a released job", 1, r.paced(1, interval, 3*interval))[0].Attempt, 1)
 }
 
+// holdBetween holds a lane and adds a job between the two sendings of a Take. The gate names the
+// lease of the Take since the first sending, so the claim must look at the hold itself. A job that
+// the first sending took stays taken.
+func holdBetween(r *rig, f *Fault) {
+	for _, q := range []core.Quota{r.quota(3), r.paced(3, time.Millisecond, time.Second)} {
+		for before := range 2 {
+			r.putMany(before)
+			f.twice, f.between = true, func() {
+				r.putMany(1)
+				r.hold(time.Time{}, "")
+			}
+			jobs := r.takeQuotas(q)
+			f.twice = false
+			r.equal("jobs taken", len(jobs), before)
+			r.unhold(r.lane)
+			r.now = r.now.Add(core.RampTime)
+			for _, j := range append(jobs, r.take(1)...) {
+				r.settle(r.ended(j.Job, core.Completed))
+			}
+		}
+	}
+}
+
+// steadyHold checks that a Take writes no gate if its caller does not know of the hold.
+func steadyHold(r *rig, f *Fault) {
+	r.openBreaker()
+	r.hold(time.Time{}, "")
+	r.now = r.gate().OpenUntil
+	r.nothingTaken("of an open breaker")
+	r.lane += "-closed"
+	r.putMany(1)
+	r.hold(time.Time{}, "")
+	r.nothingTaken("of a closed breaker")
+	r.equal("gates changed by Takes", f.changes("admit")+f.changes("admit_probe"), int64(0))
+}
+
 // steadySuccess checks that successes write to no gate while the lane has no failures. The gate of
 // a healthy lane is written once after trouble and then not again: one write less for each
 // delivery.
@@ -262,18 +300,37 @@ func drainMeanwhile(r *rig, f *Fault) {
 // Without a database each method must say that it is unavailable, so that senders get 503 and send
 // again. Any other error would look like a defect. Afterwards, everything is as before.
 func withoutDatabase(r *rig, f *Fault) {
-	ctx, s := context.Background(), r.store
 	waiting, j := r.settled(core.Retryable), r.taken().Job
-	refs := []core.Ref{refTo(j)}
 	r.marked(r.mark("a", 0))
 	run := r.newRun()
-	calls := map[string]func() error{
+	calls := callsOfEachMethod(r, j, run)
+	f.arm(unreachable, 0)
+	for name, call := range calls {
+		if err := call(); !core.IsKind(err, core.Unavailable) {
+			r.Errorf("%s without a database = %v, want a refusal of kind Unavailable", name, err)
+		}
+	}
+	f.disarm()
+	r.equal("Run", r.run(run.Run.ID), run.Run)
+	r.wantJob(waiting)
+	r.wantJob(j)
+	r.wantMarks(r.mark("a", 0))
+}
+
+// callsOfEachMethod returns a call of each method of a store, by a short name. j is a job that was
+// taken.
+func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func() error {
+	ctx, s, refs := context.Background(), r.store, []core.Ref{refTo(j)}
+	return map[string]func() error{
 		"Accept":        func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
 		"Due":           func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
 		"Take":          func() error { _, err := s.Take(ctx, r.now.Add(time.Hour), []core.Quota{r.quota(1)}); return err },
 		"Settle":        func() error { _, err := s.Settle(ctx, r.ended(j, core.Completed)); return err },
 		"Strays":        func() error { _, err := s.Strays(ctx, r.now, nil); return err },
 		"CloseBreakers": func() error { _, err := s.CloseBreakers(ctx, r.now, r.lane); return err },
+		"Hold":          func() error { return s.Hold(ctx, r.now, r.lane, time.Time{}, "") },
+		"Unhold":        func() error { _, err := s.Unhold(ctx, r.now, r.lane); return err },
+		"Holding":       func() error { _, err := s.Holding(ctx, r.now); return err },
 		"Release":       func() error { return s.Release(ctx, r.now, j) },
 		"Recover":       func() error { _, err := s.Recover(ctx, r.now, []core.Lane{r.lane}); return err },
 		"Marks":         func() error { _, err := s.Marks(ctx, []string{"a"}); return err },
@@ -313,15 +370,4 @@ func withoutDatabase(r *rig, f *Fault) {
 		"Schema":        func() error { _, _, err := s.Schema(ctx); return err },
 		"Ping":          func() error { return s.Ping(ctx) },
 	}
-	f.arm(unreachable, 0)
-	for name, call := range calls {
-		if err := call(); !core.IsKind(err, core.Unavailable) {
-			r.Errorf("%s without a database = %v, want a refusal of kind Unavailable", name, err)
-		}
-	}
-	f.disarm()
-	r.equal("Run", r.run(run.Run.ID), run.Run)
-	r.wantJob(waiting)
-	r.wantJob(j)
-	r.wantMarks(r.mark("a", 0))
 }

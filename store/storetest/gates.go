@@ -15,7 +15,7 @@ import (
 // settings in breakers.go.
 
 const (
-	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago"
+	saysNoPass    = "Nothing is taken without a Pass from a lane whose breaker is open or has closed less than RampTime ago, nor from one whose hold has ended less than RampTime ago, unless it is a queue's"
 	saysPaced     = "With a Pass that has an interval, jobs are taken only while the breaker is closed and the gate's next start (see [Gate.StartAt]) is at most Pass.Ahead away"
 	saysStarts    = "The first of the jobs is to start then and each further one an interval later, and the gate's NextAt becomes an interval after the last start: so no two jobs that any callers take with a Pass start closer together"
 	saysClosedAt  = "Nothing is taken if Pass.Closed is not the gate's ClosedAt"
@@ -32,7 +32,7 @@ const (
 	saysProbeLeft = "The outcome of a probe that is under way then counts like the outcome of any other delivery"
 	saysProbeBack = "After a probe is released, the next probe may be taken at the given time"
 	saysStrays    = "Strays returns the lanes in which jobs wait and which are not among the known ones, each with the time at which Strays first found it so"
-	saysSetBack   = "Strays resets the gates of lanes that have been strays for StrayTime, so that no gate delays the worker that ends their jobs; before that the gates stay as they are, since another process may know the lanes"
+	saysSetBack   = "Strays resets the gates of lanes that have been strays for StrayTime, so that no gate delays the worker that ends their jobs, except that lanes stay held; before that the gates stay as they are, since another process may know the lanes"
 	saysKnown     = "A lane is no stray any more once any process passes it as known, and its time begins anew if it becomes a stray again"
 )
 
@@ -45,6 +45,9 @@ var worklistGates = []check{
 	{saysNoPass, "closed by a fast clock", shutAhead},
 	{saysNoPass, "closed after the clock was set back", shutFuture},
 	{saysNoPass, "failures below the threshold", shutNot},
+	{saysNoPass, "a hold that has ended", holdsUntil},
+	{saysNoPass, "the hold of a queue", holdsQueue},
+	{saysNotHeld, "", holdsForEver},
 	// A Take with an interval.
 	{saysPaced, "open", pacedOpen},
 	{saysPaced, "ahead", pacedAhead},
@@ -98,6 +101,7 @@ var worklistGates = []check{
 	{saysKnown, "", straysKnown},
 	{saysSetBack, "", straysSetBack},
 	{saysSetBack, "not before StrayTime", straysStay},
+	{saysSetBack, "a hold", straysHeld},
 }
 
 // gate returns the gate of the rig's lane.

@@ -65,6 +65,9 @@ var guards = []guard{
 	// clock that was set back.
 	{"open", []string{"claim"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
 	{"ramp", []string{"claim"}, regexp.MustCompile(`OR (gates\.closed_at > \? AND)`), `OR 1 = 0 AND $1`},
+	{"free", []string{"claim"}, regexp.MustCompile(`OR (gates\.held_until > \?)`), `OR 1 = 0 AND $1`},
+	{"free", []string{"admit", "admit_probe", "claim_passed"}, regexp.MustCompile(`AND (gates\.held_until <= \?)`), `AND ($1 OR 1 = 1)`},
+	{"held", []string{"unhold_lanes"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"future", []string{"claim"}, regexp.MustCompile(`AND (gates\.closed_at <= \?)`), `AND ($1 OR 1 = 1)`},
 	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
@@ -105,6 +108,7 @@ var guards = []guard{
 	{"over", []string{"turn"}, regexp.MustCompile(`AND \((until_at <= \? OR until_at > \?)\)`), `AND ($1 OR 1 = 1)`},
 	{"set back", []string{"turn"}, regexp.MustCompile(`OR (until_at > \?)\)`), `OR $1 AND 1 = 0)`},
 	{"idle", []string{"forget_gates"}, regexp.MustCompile(`AND gates\.failures = 0`), ``},
+	{"held", []string{"forget_gates"}, regexp.MustCompile(`AND (gates\.held_until < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"alerts", []string{"finished"}, regexp.MustCompile(`AND \(lane < 'alert/' OR lane >= 'alert0'\)`), ``},
 	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
 }

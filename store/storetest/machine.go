@@ -65,6 +65,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"mark":        m.markSome,
 			"strays":      m.straysSome,
 			"close":       m.closeSome,
+			"hold":        m.holdSome,
 			"ack":         m.ackSome,
 			"extend":      m.extendSome,
 			"held":        m.heldSome,
@@ -312,6 +313,22 @@ func (m *machine) closeSome(t *rapid.T) {
 	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 1, 2, rapid.ID).Draw(t, "lanes")
 	want, _ := m.model.CloseBreakers(context.Background(), m.now, lanes...)
 	m.equal("CloseBreakers", m.closeBreakers(lanes...), want)
+}
+
+// holdSome holds a lane of this sequence for a while or without an end, or ends holds.
+func (m *machine) holdSome(t *rapid.T) {
+	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 1, 2, rapid.ID).Draw(t, "lanes")
+	if rapid.Bool().Draw(t, "release") {
+		want, _ := m.model.Unhold(context.Background(), m.now, lanes...)
+		m.equal("Unhold", m.unhold(lanes...), want)
+		return
+	}
+	var until time.Time
+	if d := rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "for"); d > 0 {
+		until = m.now.Add(d)
+	}
+	_ = m.model.Hold(context.Background(), m.now, lanes[0], until, "held")
+	m.holdLane(lanes[0], until, "held")
 }
 
 // releaseOne releases a taken job, which may be settled or taken again already.

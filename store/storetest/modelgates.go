@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,11 +14,12 @@ import (
 // The part of the [Model] with gates. It follows the state of one gate through the methods that
 // read or move it.
 
-// A gate is a lane's gate with the lease of the Take that passed it last. The taker is the newest
-// probe while the breaker is open.
+// A gate is a lane's gate with the lease of the Take that passed it last, and the reason of its
+// hold. The taker is the newest probe while the breaker is open.
 type gate struct {
 	core.Gate
-	taker core.Lease
+	taker  core.Lease
+	reason string
 }
 
 // gate returns the gate of a lane. It makes one if there is none.
@@ -33,7 +35,7 @@ func (m *Model) gate(l core.Lane) *gate {
 // letter.
 func (m *Model) forgetGates(before time.Time) {
 	for l, g := range m.gates {
-		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before)
+		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before) && g.HeldUntil.Before(before)
 		if _, stray := m.strays[l]; past && g.Failures == 0 && !stray {
 			delete(m.gates, l)
 		}
@@ -105,7 +107,9 @@ func fitting(jobs []core.TakenJob, most int) int {
 func (m *Model) allowed(now time.Time, q core.Quota) int {
 	g := m.gate(q.Lane)
 	switch p := q.Pass; {
-	case p == nil && (g.Open() || g.Ramp(now) > 0):
+	case g.Held(now):
+		return 0
+	case p == nil && (g.Open() || q.Lane.Queue() == "" && g.Ramp(now) > 0):
 		return 0
 	case p == nil:
 		return q.N
@@ -182,7 +186,7 @@ func (m *Model) applyVerdict(o core.Outcome) {
 	}
 	switch {
 	case o.Verdict == core.Success && open:
-		*g = gate{Gate: core.Gate{ClosedAt: o.At, NextAt: g.NextAt, MovedBy: o.JobID}}
+		g.Failures, g.OpenUntil, g.ClosedAt, g.MovedBy, g.taker = 0, time.Time{}, o.At, o.JobID, ""
 	case o.Verdict == core.Success:
 		g.Failures = 0
 	case o.Verdict == core.Failure:
@@ -234,6 +238,52 @@ func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.La
 	return closed, nil
 }
 
+// Hold implements [core.Holds].
+func (m *Model) Hold(_ context.Context, now time.Time, lane core.Lane, until time.Time, reason string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.gate(lane)
+	if !g.Held(now) {
+		g.HeldSince = now
+	}
+	if g.HeldUntil, g.reason = until, reason; until.IsZero() {
+		g.HeldUntil = core.NoEnd
+	}
+	return nil
+}
+
+// Unhold implements [core.Holds]. A lane that was released at the same time is returned again.
+func (m *Model) Unhold(_ context.Context, now time.Time, lanes ...core.Lane) (released []core.Lane, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
+		g := m.gate(l)
+		if g.Held(now) {
+			g.HeldSince, g.HeldUntil, g.reason = time.Time{}, now, ""
+		}
+		if g.HeldUntil.Equal(now) && g.HeldSince.IsZero() {
+			released = append(released, l)
+		}
+	}
+	return released, nil
+}
+
+// Holding implements [core.Holds].
+func (m *Model) Holding(_ context.Context, now time.Time) (holds []core.Hold, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range slices.Sorted(maps.Keys(m.gates)) {
+		if g := m.gates[l]; g.Held(now) {
+			h := core.Hold{Lane: l, Since: g.HeldSince, Until: g.HeldUntil, Reason: g.reason}
+			if h.Until.Equal(core.NoEnd) {
+				h.Until = time.Time{}
+			}
+			holds = append(holds, h)
+		}
+	}
+	return holds, nil
+}
+
 // Release implements [core.Worklist]. A job becomes available if no attempt since the last Retry
 // remains, and retryable otherwise.
 func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) error {
@@ -271,7 +321,8 @@ func (m *Model) Strays(_ context.Context, now time.Time, known []core.Lane) (map
 			m.strays[j.Lane] = now
 		}
 		if found[j.Lane] = m.strays[j.Lane]; now.Sub(found[j.Lane]) >= core.StrayTime {
-			delete(m.gates, j.Lane)
+			g := m.gate(j.Lane)
+			m.gates[j.Lane] = &gate{Gate: core.Gate{HeldSince: g.HeldSince, HeldUntil: g.HeldUntil}, reason: g.reason}
 		}
 	}
 	return found, nil

@@ -50,6 +50,52 @@ func scenarioGates(p *play) {
 	p.findStrays("c", "a")
 	p.take("c", "gated/4", "gated/5", "gated/6")
 	p.settleVerdicts("ssss", "gated/3", "gated/4", "gated/5", "gated/6")
+
+	p.accept("stopped", "", "c:")
+	p.holdLane("c", time.Minute)
+	p.take("c")
+	p.holdLane("c", 0)
+	p.advance(time.Hour)
+	p.take("c")
+	p.unholdLane("c")
+	p.take("c")
+	p.advance(core.RampTime)
+	p.take("c", "stopped/0")
+	p.settle(core.Completed, "stopped/0")
+}
+
+// holdLane holds a lane for a time, 0 for no end, and checks the hold. Plays that broke off left
+// holds of other lanes.
+func (p *play) holdLane(lane string, d time.Duration) {
+	p.Helper()
+	want := core.Hold{Lane: p.lanes[lane], Since: p.now, Reason: "scenario"}
+	if d > 0 {
+		want.Until = p.now.Add(d)
+	}
+	p.step("hold "+lane, func() error {
+		ctx := context.Background()
+		if err := p.store.Hold(ctx, p.now, want.Lane, want.Until, want.Reason); err != nil {
+			return err
+		}
+		got, err := p.store.Holding(ctx, p.now)
+		if err == nil {
+			got = slices.DeleteFunc(got, func(h core.Hold) bool { return h.Lane != want.Lane })
+			p.equal(p.name, got, []core.Hold{want})
+		}
+		return err
+	})
+}
+
+// unholdLane ends the hold of a lane.
+func (p *play) unholdLane(lane string) {
+	p.Helper()
+	p.step("unhold "+lane, func() error {
+		got, err := p.store.Unhold(context.Background(), p.now, p.lanes[lane])
+		if err == nil {
+			p.equal(p.name, got, []core.Lane{p.lanes[lane]})
+		}
+		return err
+	})
 }
 
 // An at is a job of the play with its start time.

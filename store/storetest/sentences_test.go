@@ -37,6 +37,7 @@ var unchecked = map[string]string{
 	"A Backlog counts jobs by lane and state, and shows the jobs that wait in a lane": "a title",
 	"It shows statuses as a [Ledger] does":                                            "a title",
 	"Operations are the changes that operators ask for":                               "a title",
+	"Holds stops lanes and lets them go on":                                           "a title",
 	"Upkeep has the operations of the start of a process, and its regular duties":     "a title",
 	"Runs stores the changes of workflow runs":                                        "a title",
 	"A Chronicle answers queries about runs":                                          "a title",

@@ -78,6 +78,9 @@ func eachGate(r *rig) {
 	r.due(r.lane, "handler/beside-7")
 	r.closeBreakers(r.lane, "handler/beside-7")
 	r.release(r.now, r.takeCount("in the ramp", 2, r.paced(2, time.Millisecond, time.Second))[0].Job)
+	r.hold(time.Time{}, "each statement")
+	r.equal("Holding", len(r.holding()), 1)
+	r.unhold(r.lane, "handler/beside-7")
 	r.now = r.now.Add(core.RampTime)
 }
 

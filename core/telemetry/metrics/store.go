@@ -38,6 +38,7 @@ type ops struct {
 	archiveOps
 	chronicleOps
 	operationsOps
+	holdsOps
 	upkeepOps
 }
 
@@ -58,6 +59,7 @@ func newOps(f factory) *ops {
 		archiveOps:    newArchiveOps(m),
 		chronicleOps:  newChronicleOps(m),
 		operationsOps: newOperationsOps(m),
+		holdsOps:      newHoldsOps(m),
 		upkeepOps:     newUpkeepOps(m),
 	}
 }

@@ -229,6 +229,15 @@ ALTER TABLE jobs ADD COLUMN earlier INTEGER NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE jobs ADD COLUMN scheduled_at INTEGER
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN held_since INTEGER NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN held_until INTEGER NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN hold_reason TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

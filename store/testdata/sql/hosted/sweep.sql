@@ -72,6 +72,7 @@ WHERE lane > ''
   AND gates.closed_at < ?
   AND gates.open_until < ?
   AND gates.next_us < ?
+  AND gates.held_until < ?
 LIMIT ? + 0
 
 -- forget_gates
@@ -80,12 +81,13 @@ FROM gates
 WHERE lane IN
   (SELECT gates.lane
   FROM
-    (SELECT column1 AS lane_, column2 AS closed_, column3 AS until_, column4 AS next_
-    FROM (VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/)) AS r
+    (SELECT column1 AS lane_, column2 AS closed_, column3 AS until_, column4 AS next_, column5 AS held_
+    FROM (VALUES (?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?)/*row*/)) AS r
   CROSS JOIN gates
   WHERE gates.lane = r.lane_
     AND gates.failures = 0
     AND gates.stray_since IS NULL
     AND gates.closed_at < r.closed_
     AND gates.open_until < r.until_
-    AND gates.next_us < r.next_)
+    AND gates.next_us < r.next_
+    AND gates.held_until < r.held_)

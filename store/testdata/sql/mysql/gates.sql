@@ -5,7 +5,7 @@ ON DUPLICATE KEY UPDATE gates.lane = gates.lane
 
 -- gates
 SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-    gates.stray_since
+    gates.held_since, gates.held_until, gates.stray_since
 FROM
   (SELECT ? AS lane_/*row*/
   UNION ALL SELECT ?/*row*/) AS r

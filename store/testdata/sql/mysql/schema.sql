@@ -224,6 +224,15 @@ ALTER TABLE jobs ADD COLUMN earlier BIGINT NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE jobs ADD COLUMN scheduled_at BIGINT
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN held_since BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN held_until BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN hold_reason LONGBLOB
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

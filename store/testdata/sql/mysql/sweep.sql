@@ -72,13 +72,14 @@ WHERE lane > ''
   AND gates.closed_at < ?
   AND gates.open_until < ?
   AND gates.next_us < ?
+  AND gates.held_until < ?
 LIMIT ?
 
 -- forget_gates
 DELETE `gates`
 FROM
-  (SELECT ? AS lane_, ? AS closed_, ? AS until_, ? AS next_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?/*row*/) AS r
+  (SELECT ? AS lane_, ? AS closed_, ? AS until_, ? AS next_, ? AS held_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
 WHERE gates.lane = r.lane_
   AND gates.failures = 0
@@ -86,3 +87,4 @@ WHERE gates.lane = r.lane_
   AND gates.closed_at < r.closed_
   AND gates.open_until < r.until_
   AND gates.next_us < r.next_
+  AND gates.held_until < r.held_

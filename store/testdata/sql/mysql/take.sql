@@ -16,7 +16,7 @@ UPDATE
     (SELECT 1
     FROM gates
     WHERE gates.lane = ?
-      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ?))
+      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
   ORDER BY due_at, id
   LIMIT ?
   FOR UPDATE SKIP LOCKED) AS picked
@@ -41,7 +41,8 @@ UPDATE
     (SELECT 1
     FROM gates
     WHERE gates.lane = ?
-      AND gates.taker = ?)
+      AND gates.taker = ?
+      AND gates.held_until <= ?)
   ORDER BY due_at, id
   LIMIT ?
   FOR UPDATE SKIP LOCKED) AS picked
@@ -148,6 +149,7 @@ WHERE lane = ?
   AND taker <> ?
   AND closed_at = ?
   AND gates.open_until = 0
+  AND gates.held_until <= ?
   AND (next_us <= ? OR next_us > ?)
 
 -- admit_probe
@@ -156,6 +158,7 @@ SET taker = ?, base_us = open_until, open_until = ?
 WHERE lane = ?
   AND closed_at = ?
   AND gates.open_until <> 0
+  AND gates.held_until <= ?
   AND (open_until <= ? OR open_until > ?)
   AND EXISTS
   (SELECT 1

@@ -7,7 +7,7 @@ ON CONFLICT DO NOTHING
 
 -- gates
 SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-    gates.stray_since
+    gates.held_since, gates.held_until, gates.stray_since
 FROM unnest(?::text[]) AS r(lane_), gates
 WHERE gates.lane = r.lane_
 

@@ -242,6 +242,15 @@ ALTER TABLE jobs ADD COLUMN IF NOT EXISTS earlier BIGINT NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE jobs ADD COLUMN IF NOT EXISTS scheduled_at BIGINT
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN IF NOT EXISTS held_since BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN IF NOT EXISTS held_until BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN IF NOT EXISTS hold_reason TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

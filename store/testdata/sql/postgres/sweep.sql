@@ -72,15 +72,18 @@ WHERE lane > ''
   AND gates.closed_at < ?
   AND gates.open_until < ?
   AND gates.next_us < ?
+  AND gates.held_until < ?
 LIMIT ?::bigint
 
 -- forget_gates
 DELETE
 FROM gates
-USING unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(lane_, closed_, until_, next_)
+USING unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(lane_, closed_, until_,
+    next_, held_)
 WHERE gates.lane = r.lane_
   AND gates.failures = 0
   AND gates.stray_since IS NULL
   AND gates.closed_at < r.closed_
   AND gates.open_until < r.until_
   AND gates.next_us < r.next_
+  AND gates.held_until < r.held_

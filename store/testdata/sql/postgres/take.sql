@@ -15,7 +15,7 @@ WITH picked AS MATERIALIZED
     (SELECT 1
     FROM gates
     WHERE gates.lane = ?
-      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ?))
+      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
   ORDER BY due_at, id
   LIMIT ?::bigint
   FOR UPDATE SKIP LOCKED)
@@ -41,7 +41,8 @@ WITH picked AS MATERIALIZED
     (SELECT 1
     FROM gates
     WHERE gates.lane = ?
-      AND gates.taker = ?)
+      AND gates.taker = ?
+      AND gates.held_until <= ?)
   ORDER BY due_at, id
   LIMIT ?::bigint
   FOR UPDATE SKIP LOCKED)
@@ -150,6 +151,7 @@ WHERE lane = ?
   AND taker <> ?
   AND closed_at = ?
   AND gates.open_until = 0
+  AND gates.held_until <= ?
   AND (next_us <= ? OR next_us > ?)
 
 -- admit_probe
@@ -158,6 +160,7 @@ SET taker = ?, base_us = open_until, open_until = ?
 WHERE lane = ?
   AND closed_at = ?
   AND gates.open_until <> 0
+  AND gates.held_until <= ?
   AND (open_until <= ? OR open_until > ?)
   AND EXISTS
   (SELECT 1

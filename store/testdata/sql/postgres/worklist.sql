@@ -5,7 +5,8 @@ SELECT r.lane_ AS lane,
   WHERE lane = r.same_lane_
     AND due_at >= r.floor_
   ORDER BY due_at
-  LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by
+  LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+      gates.held_since, gates.held_until
 FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(lane_, same_lane_, floor_, gate_)
 LEFT JOIN gates ON gates.lane = r.gate_
 

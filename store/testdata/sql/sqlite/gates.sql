@@ -6,7 +6,7 @@ ON CONFLICT DO NOTHING
 
 -- gates
 SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-    gates.stray_since
+    gates.held_since, gates.held_until, gates.stray_since
 FROM gates
 WHERE gates.lane = ?
 

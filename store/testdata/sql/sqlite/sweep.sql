@@ -72,6 +72,7 @@ WHERE lane > ''
   AND gates.closed_at < ?
   AND gates.open_until < ?
   AND gates.next_us < ?
+  AND gates.held_until < ?
 LIMIT ? + 0
 
 -- forget_gates
@@ -83,3 +84,4 @@ WHERE gates.lane = ?
   AND gates.closed_at < ?
   AND gates.open_until < ?
   AND gates.next_us < ?
+  AND gates.held_until < ?

@@ -1,0 +1,21 @@
+-- hold_lane
+UPDATE gates
+SET held_since = CASE WHEN held_until > r.now_ THEN held_since ELSE r.since_ END, hold_reason = r.reason_,
+    held_until = r.until_
+FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::text[]) AS r(now_, since_, reason_, until_,
+    lane_)
+WHERE gates.lane = r.lane_
+
+-- unhold_lanes
+UPDATE gates
+SET held_since = 0, hold_reason = NULL, held_until = r.ended_
+FROM unnest(?::bigint[], ?::text[], ?::bigint[]) AS r(ended_, lane_, now_)
+WHERE gates.lane = r.lane_
+  AND gates.held_until > r.now_
+
+-- holding
+SELECT lane, held_since, held_until, hold_reason
+FROM gates
+WHERE lane > ''
+  AND held_until > ?
+ORDER BY lane
