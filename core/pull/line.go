@@ -48,6 +48,9 @@ type line struct {
 	blocked bool // no waiting consumer has room
 
 	kept time.Time // the last look at the line that keepUp knows of
+
+	gate   core.Gate // as the newest look found it
+	gateAt time.Time // when that look began; zero before the first
 }
 
 // A consumer is a caller of Receive that waits in a line.
@@ -186,7 +189,7 @@ func (p *Puller) keepUp(l *line) {
 	}
 	l.kept = now
 	p.work.Go(func() {
-		_, _ = p.Worklist.Due(p.closing, []core.Lane{l.lane}) // the next Take reports an error of the store
+		_ = p.lookAtGate(p.closing, l) // the next Take reports an error of the store
 	})
 }
 

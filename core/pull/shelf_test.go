@@ -36,6 +36,8 @@ type shelf struct {
 	dueSlow  time.Duration
 	payload  []byte // of each message
 	lose     bool   // another process takes the jobs between Held and Settle
+
+	gates map[core.Lane]core.Gate
 }
 
 // A haul is a Take and its result.
@@ -154,6 +156,9 @@ func (s *shelf) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 			due[j.Lane] = core.Outlook{DueAt: j.DueAt}
 		}
 	}
+	for l, g := range s.gates {
+		due[l] = core.Outlook{DueAt: due[l].DueAt, Gate: g}
+	}
 	return due, nil
 }
 
@@ -170,7 +175,7 @@ func (s *shelf) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	s.leases++
 	var due []*core.Job
 	for _, j := range s.jobs {
-		if j.Lane == q.Lane && !j.DueAt.IsZero() && !j.DueAt.After(now) {
+		if j.Lane == q.Lane && !j.DueAt.IsZero() && !j.DueAt.After(now) && !s.gates[j.Lane].Held(now) {
 			due = append(due, j)
 		}
 	}

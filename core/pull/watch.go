@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -136,7 +137,10 @@ func (p *Puller) look(now time.Time, parked []*line) {
 		p.mu.Lock()
 		p.looking = false
 		for _, l := range parked {
-			p.expect(l, outlooks[l.lane].DueAt)
+			p.expect(l, dueIn(outlooks[l.lane]))
+			if err == nil {
+				l.saw(outlooks[l.lane].Gate, now)
+			}
 		}
 		p.nudge()
 		p.mu.Unlock()
@@ -144,6 +148,51 @@ func (p *Puller) look(now time.Time, parked []*line) {
 			p.Observe(core.Troubled{Doing: "look for due messages", Err: err})
 		}
 	})
+}
+
+// saw notes the gate of a line, as a look found it that began at a time.
+func (l *line) saw(g core.Gate, at time.Time) {
+	if !at.Before(l.gateAt) {
+		l.gate, l.gateAt = g, at
+	}
+}
+
+// lookAtGate asks the store for the outlook of one line, to learn its gate.
+func (p *Puller) lookAtGate(ctx context.Context, l *line) error {
+	now := p.Clock()
+	outlooks, err := p.Worklist.Due(ctx, []core.Lane{l.lane})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.saw(outlooks[l.lane].Gate, now)
+	return nil
+}
+
+// OnHold reports whether a person holds a queue, so that a consumer can tell that from an empty
+// queue. The answer is at most a second old. OnHold reports false if the store cannot say.
+func (p *Puller) OnHold(ctx context.Context, queue string) bool {
+	l, ok := p.lines[queue]
+	if !ok {
+		return false
+	}
+	// A consumer that waited was part of looks, and other requests cause one in a second.
+	if g, fresh := p.gateOf(l); fresh {
+		return g.Held(p.Clock())
+	}
+	if p.lookAtGate(ctx, l) != nil {
+		return false
+	}
+	g, _ := p.gateOf(l)
+	return g.Held(p.Clock())
+}
+
+// gateOf returns the known gate of a line, and whether it is from the last second.
+func (p *Puller) gateOf(l *line) (core.Gate, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return l.gate, p.Clock().Sub(l.gateAt) < keepEvery
 }
 
 // spread returns a random duration of d ± 25 %, so that processes that start together do not
@@ -166,4 +215,16 @@ func (p *Puller) expect(l *line, due time.Time) {
 	if l.next = sooner(l.next, due); l.next.Equal(due) {
 		p.nudge()
 	}
+}
+
+// dueIn returns when a message of a lane can be taken; zero if none waits, or until a person ends
+// the hold of its queue.
+func dueIn(o core.Outlook) time.Time {
+	if o.DueAt.IsZero() || o.Gate.Stopped() {
+		return time.Time{}
+	}
+	if o.Gate.HeldUntil.After(o.DueAt) {
+		return o.Gate.HeldUntil
+	}
+	return o.DueAt
 }

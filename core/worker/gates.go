@@ -135,6 +135,8 @@ func (v *gateView) interval(l core.Lane, now time.Time) time.Duration {
 func (v *gateView) opensAt(l core.Lane, now time.Time) time.Time {
 	g := v.gate(l)
 	switch {
+	case g.Held(now):
+		return g.HeldUntil
 	case g.Open():
 		// An open breaker lets one probe of all processes through when its cooldown is over.
 		return g.ProbeAt(now, v.roster.target(l).pause())
@@ -149,6 +151,8 @@ func (v *gateView) opensAt(l core.Lane, now time.Time) time.Time {
 // opensAt returns when a gate in this state may let a job through. The zero time is now.
 func (to Target) opensAt(g core.Gate, now time.Time) time.Time {
 	switch {
+	case g.Held(now):
+		return g.HeldUntil
 	case g.Open():
 		return g.ProbeAt(now, to.pause())
 	case max(to.Interval, g.Ramp(now)) > 0:

@@ -24,9 +24,14 @@ func (f *feeder) listen(now time.Time) {
 	}
 	for _, l := range rung {
 		f.nothingDue = false
-		if at := f.gates.opensAt(l, now); at.After(now) {
+		switch at := f.gates.opensAt(l, now); {
+		// A look tells when a hold is over that lasts longer, and a tick that ends by itself does
+		// not wait for it.
+		case f.gates.gate(l).Held(now) && at.After(now.Add(core.GateHorizon)):
+			f.alarm.lookIn(f.rest())
+		case at.After(now):
 			f.gated[l] = at
-		} else if !slices.Contains(f.ready, l) {
+		case !slices.Contains(f.ready, l):
 			f.ready = append(f.ready, l)
 		}
 	}
@@ -110,7 +115,8 @@ func (f *feeder) dueTimes(outlooks map[core.Lane]core.Outlook, now time.Time) ma
 	clear(f.gated)
 	due := map[core.Lane]time.Time{}
 	for l, o := range outlooks {
-		if o.DueAt.IsZero() {
+		// A lane that a person holds without an end is as good as empty until then.
+		if o.DueAt.IsZero() || o.Gate.Stopped() {
 			continue
 		}
 		at := later(o.DueAt, f.roster.target(l).opensAt(o.Gate, now))
@@ -123,7 +129,11 @@ func (f *feeder) dueTimes(outlooks map[core.Lane]core.Outlook, now time.Time) ma
 		if !o.DueAt.After(now) && first {
 			f.lastWork = now // any process may take it; after the first look only jobs that this tick takes count as work
 		}
-		due[l] = later(o.DueAt, f.gates.opensAt(l, now), f.contended[l])
+		opens := f.gates.opensAt(l, now)
+		if opens.Equal(core.NoEnd) {
+			continue // an outcome that was stored since the look began told of a hold
+		}
+		due[l] = later(o.DueAt, opens, f.contended[l])
 		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {
 			f.gated[l] = due[l]
 		}
@@ -164,7 +174,8 @@ func (f *feeder) closeUnused(ctx context.Context, gates map[core.Lane]core.Gate)
 	// The view gets the gates as CloseBreakers left them, since this look read them before.
 	closedGates := make(map[core.Lane]core.Gate, len(unused))
 	for _, l := range unused {
-		g := core.Gate{ClosedAt: gates[l].ClosedAt, NextAt: gates[l].NextAt}
+		g := gates[l]
+		g.Failures, g.OpenUntil, g.MovedBy = 0, time.Time{}, ""
 		if slices.Contains(closed, l) {
 			g.ClosedAt = time.UnixMilli(now.UnixMilli()).UTC()
 			f.Observe(core.BreakerMoved{Lane: l, Gate: g})

@@ -9,7 +9,7 @@ import (
 )
 
 // whyHeld is why jobs are given back while a tick goes on.
-const whyHeld = "the circuit breaker opened, or their lease would have ended"
+const whyHeld = "the circuit breaker opened, a person holds them, or their lease would have ended"
 
 // returns are the jobs that were taken and are not to be sent here. The feeder gives them
 // back to the store between its takes, and the tick gives back the rest at its end.

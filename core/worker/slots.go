@@ -51,7 +51,8 @@ func (s *slots) slot() {
 		if !ok {
 			return
 		}
-		if s.gates.breakerOpen(job.Lane) && !job.Probe || s.leaseTooShort(job) {
+		held := s.gates.gate(job.Lane).Held(s.Clock())
+		if held || s.gates.breakerOpen(job.Lane) && !job.Probe || s.leaseTooShort(job) {
 			s.returns.add(job)
 		} else {
 			s.send(job)

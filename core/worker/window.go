@@ -135,12 +135,13 @@ func (w *Worker) longest(d time.Duration) bool {
 // Next asks the store when the next job can be taken. The result next covers the jobs whose
 // attempt can end before end. The result beyond covers the other jobs, as far as an attempt
 // takes less than room. A time that has passed means that a job is due, and zero means that
-// no job waits. Jobs in lanes that a tick adopts do not count.
+// no job waits. Jobs in lanes that a person holds without an end, or that a tick adopts, do
+// not count.
 func (w *Worker) Next(ctx context.Context, end time.Time, room time.Duration) (next, beyond time.Time, err error) {
 	now := w.Clock()
 	outlooks, err := w.Worklist.Due(ctx, w.lanes)
 	for l, o := range outlooks {
-		if o.DueAt.IsZero() {
+		if o.DueAt.IsZero() || o.Gate.Stopped() {
 			continue
 		}
 		to := w.targets[l]

@@ -52,6 +52,8 @@ func (p *pile) gate(l core.Lane) *pileGate {
 
 func (g *pileGate) admits(now time.Time, pass *core.Pass, l core.Lease) bool {
 	switch {
+	case g.Held(now):
+		return false
 	case pass == nil:
 		return !g.Open() && g.Ramp(now) == 0
 	case !pass.Closed.Equal(g.ClosedAt):
