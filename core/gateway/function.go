@@ -102,6 +102,8 @@ func services(g *Gateway) (err error) {
 	g.Jobs.Bell, g.Jobs.Observe = bell, g.observe
 	g.Breakers = Breakers(g.config, g.Store, g.Clock)
 	g.Breakers.Observe = g.observe
+	g.Holds = Holds(g.config, g.Store, g.Clock)
+	g.Holds.Bell, g.Holds.Observe = bell, g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
 	// Operators, the worker and callbacks share one runner. So all changes of one run queue up in
 	// one place of the process.

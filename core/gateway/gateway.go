@@ -105,6 +105,7 @@ type Gateway struct {
 	Events   *manage.Events
 	Jobs     *manage.Jobs
 	Breakers *manage.Breakers
+	Holds    *manage.Holds
 	Stats    *manage.Statistics
 	// The parts that the services share. A gateway never changes them after it was assembled.
 	runner     *runner.Runner

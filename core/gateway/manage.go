@@ -52,6 +52,11 @@ func Breakers(c *config.Config, store manage.BreakerStore, clock core.Clock) *ma
 	return manage.NewBreakers(store, clock, Lanes(c))
 }
 
+// Holds returns the service of the holds of configured entries.
+func Holds(c *config.Config, store manage.HoldStore, clock core.Clock) *manage.Holds {
+	return manage.NewHolds(store, clock, names(c))
+}
+
 // Statistics returns the service of the state of all configured entries.
 func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
 	return manage.NewStatistics(store, clock, Lanes(c), shown(c))

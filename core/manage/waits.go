@@ -14,6 +14,7 @@ type Hindrance string
 // The hindrances. Of several, the longest counts.
 const (
 	NotDue        Hindrance = "time"            // the time of its next attempt, or the end of its delay, is in the future
+	LaneStopped   Hindrance = "hold"            // an operator holds its lane; see [Holds]
 	BreakerOpen   Hindrance = "circuit_breaker" // its handler's deliveries fail; a probe finds out when they succeed again
 	RateReached   Hindrance = "rate_limit"      // the rate limit of its handler, or the ramp after its breaker closed
 	NoWorkerYet   Hindrance = "worker"          // none: the next free worker takes it
@@ -26,11 +27,15 @@ const (
 type Wait struct {
 	For   Hindrance
 	Until time.Time // the end of the hindrance, or the time of the next check; zero if unknown
+
+	Since  time.Time // when a hold began; zero for other hindrances
+	Reason string    // of a hold, as its operator gave it; may be empty
 }
 
 // A LaneStore has the methods of a store that Waits uses.
 type LaneStore interface {
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
+	Holding(ctx context.Context, now time.Time) ([]core.Hold, error)
 }
 
 // Waits finds out why jobs wait. It is safe for concurrent use. A nil Waits returns
@@ -56,7 +61,7 @@ func knownOf(lanes []core.Lane) map[core.Lane]bool {
 }
 
 // Of returns the waits of jobs; jobs that do not wait are absent. It queries the store once
-// for any number of jobs, and not at all if none waits.
+// for any number of jobs, once more if a lane of them is held, and not at all if none waits.
 func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, error) {
 	lanes := lanesOf(jobs)
 	if w == nil || len(lanes) == 0 {
@@ -67,12 +72,40 @@ func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, err
 		return nil, err
 	}
 	now, waits := w.clock(), map[core.ID]Wait{}
+	reasons, err := w.reasons(ctx, outlooks, now)
+	if err != nil {
+		return nil, err
+	}
 	for _, j := range jobs {
 		if waiting(j) {
-			waits[j.ID] = w.wait(j, outlooks[j.Lane].Gate, now)
+			wait := w.wait(j, outlooks[j.Lane].Gate, now)
+			if wait.For == LaneStopped {
+				wait.Reason = reasons[j.Lane]
+			}
+			waits[j.ID] = wait
 		}
 	}
 	return waits, nil
+}
+
+// reasons returns the reasons of the holds, by lane, if any of these lanes is held.
+func (w *Waits) reasons(ctx context.Context, outlooks map[core.Lane]core.Outlook, now time.Time) (map[core.Lane]string, error) {
+	held := false
+	for _, o := range outlooks {
+		held = held || o.Gate.Held(now)
+	}
+	if !held {
+		return nil, nil
+	}
+	holds, err := w.store.Holding(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	reasons := make(map[core.Lane]string, len(holds))
+	for _, h := range holds {
+		reasons[h.Lane] = h.Reason
+	}
+	return reasons, nil
 }
 
 // lanesOf returns the lanes in which some of the jobs wait.
@@ -91,16 +124,18 @@ func waiting(j core.Job) bool { return !j.Status.Finished() && j.Status != core.
 // wait returns the reason why a job waits, given the gate of its lane.
 func (w *Waits) wait(j core.Job, g core.Gate, now time.Time) Wait {
 	switch early := j.DueAt.After(now); {
+	case g.Held(now) && !(early && j.DueAt.After(g.HeldUntil)):
+		return Wait{For: LaneStopped, Until: g.HoldEnd(), Since: g.HeldSince}
 	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs continue under the definition with which they began
 		return Wait{For: NotConfigured}
 	case g.Open() && !(early && j.DueAt.After(g.OpenUntil)):
-		return Wait{BreakerOpen, g.OpenUntil}
+		return Wait{For: BreakerOpen, Until: g.OpenUntil}
 	case early:
-		return Wait{NotDue, j.DueAt}
+		return Wait{For: NotDue, Until: j.DueAt}
 	case j.Lane.Queue() != "":
 		return Wait{For: NoConsumerYet}
 	case g.StartAt(now).After(now):
-		return Wait{RateReached, g.NextAt}
+		return Wait{For: RateReached, Until: g.NextAt}
 	}
 	return Wait{For: NoWorkerYet}
 }

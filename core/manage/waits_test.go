@@ -27,9 +27,20 @@ func (o *outlooks) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core
 	return all, o.err
 }
 
+// Holding gives each held lane the reason "r".
+func (o *outlooks) Holding(_ context.Context, now time.Time) (all []core.Hold, _ error) {
+	for l, g := range o.gates {
+		if g.Held(now) {
+			all = append(all, core.Hold{Lane: l, Since: g.HeldSince, Until: g.HoldEnd(), Reason: "r"})
+		}
+	}
+	return all, o.err
+}
+
 func TestWhatJobsWaitFor(t *testing.T) {
 	soon, later, ago := noon.Add(time.Minute), noon.Add(time.Hour), noon.Add(-time.Minute)
 	open := func(until time.Time) core.Gate { return core.Gate{Failures: core.BreakerThreshold, OpenUntil: until} }
+	held := func(until time.Time) core.Gate { return core.Gate{HeldSince: ago, HeldUntil: until} }
 	for _, c := range []struct {
 		name string
 		job  core.Job
@@ -41,20 +52,26 @@ func TestWhatJobsWaitFor(t *testing.T) {
 		{"running", core.Job{Lane: "handler/h", Status: core.Running, DueAt: later}, open(soon), Wait{}},
 		{"due", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{Failures: 4}, Wait{For: NoWorkerYet}},
 		{"due now", core.Job{Lane: "handler/h", Status: core.Available, DueAt: noon}, core.Gate{}, Wait{For: NoWorkerYet}},
-		{"backing off", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
-		{"breaker", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(soon), Wait{BreakerOpen, soon}},
-		{"breaker, probe due", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(ago), Wait{BreakerOpen, ago}},
-		{"breaker, due before it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, open(later), Wait{BreakerOpen, later}},
-		{"breaker, due after it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: later}, open(soon), Wait{NotDue, later}},
-		{"spaced", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: noon.Add(time.Second)}, Wait{RateReached, noon.Add(time.Second)}},
+		{"backing off", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{For: NotDue, Until: soon}},
+		{"breaker", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(soon), Wait{For: BreakerOpen, Until: soon}},
+		{"breaker, probe due", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, open(ago), Wait{For: BreakerOpen, Until: ago}},
+		{"breaker, due before it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, open(later), Wait{For: BreakerOpen, Until: later}},
+		{"breaker, due after it", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: later}, open(soon), Wait{For: NotDue, Until: later}},
+		{"spaced", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: noon.Add(time.Second)}, Wait{For: RateReached, Until: noon.Add(time.Second)}},
 		{"spaced by a clock set back", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, core.Gate{NextAt: later}, Wait{For: NoWorkerYet}},
 		{"message", core.Job{Lane: "queue/q", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoConsumerYet}},
-		{"step that waits", core.Job{Lane: "workflow/w", Status: core.Scheduled, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
-		{"message, delayed", core.Job{Lane: "queue/q", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{NotDue, soon}},
+		{"step that waits", core.Job{Lane: "workflow/w", Status: core.Scheduled, DueAt: soon}, core.Gate{}, Wait{For: NotDue, Until: soon}},
+		{"message, delayed", core.Job{Lane: "queue/q", Status: core.Retryable, DueAt: soon}, core.Gate{}, Wait{For: NotDue, Until: soon}},
 		{"handler gone", core.Job{Lane: "handler/gone", Status: core.Retryable, DueAt: soon}, open(soon), Wait{For: NotConfigured}},
 		{"queue gone", core.Job{Lane: "queue/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NotConfigured}},
 		{"workflow gone", core.Job{Lane: "workflow/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoWorkerYet}},
-		{"alert", core.Job{Lane: "alert/a", Status: core.Available, DueAt: ago}, open(soon), Wait{BreakerOpen, soon}},
+		{"held", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, held(core.NoEnd), Wait{For: LaneStopped, Since: ago, Reason: "r"}},
+		{"held until a time", core.Job{Lane: "queue/q", Status: core.Available, DueAt: ago}, held(later), Wait{For: LaneStopped, Until: later, Since: ago, Reason: "r"}},
+		{"held, due before the end", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, held(later), Wait{For: LaneStopped, Until: later, Since: ago, Reason: "r"}},
+		{"held, due after the end", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: later}, held(soon), Wait{For: NotDue, Until: later}},
+		{"held and gone", core.Job{Lane: "handler/gone", Status: core.Available, DueAt: ago}, held(core.NoEnd), Wait{For: LaneStopped, Since: ago, Reason: "r"}},
+		{"was held", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, held(noon), Wait{For: NoWorkerYet}},
+		{"alert", core.Job{Lane: "alert/a", Status: core.Available, DueAt: ago}, open(soon), Wait{For: BreakerOpen, Until: soon}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.job.ID = id(1)

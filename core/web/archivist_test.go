@@ -80,6 +80,24 @@ func (a *archivist) Reset(_ context.Context, handler string) (bool, error) {
 	return handler == "billing", a.say("reset the breaker of %s", handler)
 }
 
+// holder knows one hold, of queue/work. It is a type of its own, since its List is not that of events.
+type holder struct{ *archivist }
+
+func (h holder) List(context.Context) ([]core.Hold, error) {
+	return []core.Hold{{Lane: "queue/work", Since: noon, Reason: hostile}}, h.say("list holds")
+}
+
+func (h holder) Hold(_ context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error) {
+	if lane.Handler() == "nobody" {
+		return core.Hold{}, core.Refuse(core.NotFound, `no handler "nobody" is configured; there is billing`)
+	}
+	return core.Hold{Lane: lane, Since: noon, Until: until, Reason: reason}, h.say("hold %s %s %q", lane, core.FormatTime(until), reason)
+}
+
+func (h holder) Release(_ context.Context, lane core.Lane) (bool, error) {
+	return lane == "queue/work", h.say("release %s", lane)
+}
+
 func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	page := core.Page[core.Event]{Items: eventsStored(), More: f.After == ""}
 	if f.Source == "idle" {
@@ -216,7 +234,7 @@ func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 	return manage.Stats{At: noon, Completed: 100_000, Lanes: []manage.LaneStats{
 		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
 		{Lane: "handler/idle"},
-		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, OldestDue: noon}},
+		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},
 		{Lane: "alert/0123456789ab"},
 	}}, a.say("stats")

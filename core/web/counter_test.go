@@ -75,6 +75,9 @@ func (c *counter) Receive(ctx context.Context, r pull.Request) ([]core.TakenJob,
 	return left[:min(n, len(left))], nil
 }
 
+// OnHold holds the queue locked.
+func (c *counter) OnHold(_ context.Context, queue string) bool { return queue == "locked" }
+
 // fill returns as many messages as the room has bytes for.
 func (c *counter) fill(ctx context.Context, r pull.Request) ([]core.TakenJob, error) {
 	size := len(c.payload) + 1<<10

@@ -17,7 +17,7 @@ func TestEachFieldIsDescribed(t *testing.T) {
 	doc := described(t)
 	for name, record := range map[string]any{
 		"Job": wire.Job{}, "Attempt": wire.Attempt{}, "Event": wire.Event{}, "Run": wire.Run{},
-		"RunStory": wire.RunStory{}, "Step": wire.Step{}, "Entry": wire.Entry{}, "Queue": wire.Queue{}, "Message": wire.Message{}, "Wait": wire.Wait{},
+		"RunStory": wire.RunStory{}, "Step": wire.Step{}, "Entry": wire.Entry{}, "Queue": wire.Queue{}, "Message": wire.Message{}, "Wait": wire.Wait{}, "Hold": wire.Hold{},
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {

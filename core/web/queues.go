@@ -16,6 +16,7 @@ import (
 // A Puller serves the consumers of queues; see [pull.Puller].
 type Puller interface {
 	Receive(ctx context.Context, r pull.Request) ([]core.TakenJob, error)
+	OnHold(ctx context.Context, queue string) bool
 	Return(ctx context.Context, queue string, messages []core.TakenJob)
 	Bury(ctx context.Context, queue string, messages []core.TakenJob, why string) error
 	Ack(ctx context.Context, queue string, ids []string) (int, error)
@@ -161,7 +162,11 @@ func (q *queueRoutes) hand(w *reply, r *http.Request, ask pull.Request) error {
 			return err
 		}
 		if len(sendable) > 0 || len(messages) == 0 {
-			writeMessages(w, sendable, handed, "")
+			more := ""
+			if len(sendable) == 0 && q.Puller.OnHold(r.Context(), ask.Queue) {
+				more = `,"held":true`
+			}
+			writeMessages(w, sendable, handed, more)
 			return nil
 		}
 		w.room.Hold(0)

@@ -83,9 +83,14 @@ func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 		if waits == nil {
 			waits = map[core.ID]manage.Wait{}
 		}
-		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time}
+		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time, Since: j.Waiting.Since.Time, Reason: j.Waiting.Reason}
 	}
 	return waits
+}
+
+// Core returns the hold.
+func (h Hold) Core() core.Hold {
+	return core.Hold{Lane: LaneOf(h.Target), Since: h.Since.Time, Until: h.Until.Time, Reason: string(h.Reason)}
 }
 
 // headersFrom separates the content type from the headers. It undoes [Headers].

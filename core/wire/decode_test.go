@@ -98,6 +98,10 @@ func TestThereAndBack(t *testing.T) {
 		same(t, "job", job, sent(t, JobOf(job)).Core())
 		listed := manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}, More: true}, Waits: map[core.ID]manage.Wait{job.ID: {For: manage.BreakerOpen, Until: someTime.Draw(t, "until")}}}
 		same(t, "jobs", listed, sent(t, JobsOf(listed)).Core())
+		waits := map[core.ID]manage.Wait{job.ID: {For: manage.LaneStopped, Until: someTime.Draw(t, "end"), Since: someTime.Draw(t, "since"), Reason: someText.Draw(t, "reason")}}
+		same(t, "waits", waits, sent(t, JobsOf(manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}}, Waits: waits})).Core().Waits)
+		hold := core.Hold{Lane: rapid.SampledFrom([]core.Lane{"handler/billing", "queue/mail", "workflow/ship"}).Draw(t, "lane"), Since: someTime.Draw(t, "since"), Until: someTime.Draw(t, "end"), Reason: someText.Draw(t, "reason")}
+		same(t, "hold", hold, sent(t, HoldOf(hold)).Core())
 		same(t, "run", run, sent(t, RunOf(run)).Core())
 		same(t, "runs", core.Page[core.Run]{Items: []core.Run{run}}, sent(t, RunsOf(core.Page[core.Run]{Items: []core.Run{run}})).Core())
 		attempt := core.Attempt{

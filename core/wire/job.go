@@ -91,6 +91,9 @@ func scheduled(j core.Job) time.Time {
 type Wait struct {
 	For   manage.Hindrance `json:"for"`
 	Until Time             `json:"until"`
+
+	Since  Time   `json:"since,omitzero"`   // of a hold only
+	Reason string `json:"reason,omitempty"` // of a hold with a reason only
 }
 
 // WaitingOf returns the record of a job with its wait.
@@ -98,7 +101,7 @@ func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
 	// A job that does not wait has no member for it, so scripts test for its presence.
 	if w != (manage.Wait{}) {
-		record.Waiting = &Wait{w.For, Time{w.Until}}
+		record.Waiting = &Wait{w.For, Time{w.Until}, Time{w.Since}, w.Reason}
 	}
 	return record
 }

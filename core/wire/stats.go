@@ -36,6 +36,11 @@ type WorkflowStats struct {
 	// OldestDue is for how many seconds the longest due job has been due; null if none is
 	// due.
 	OldestDue *float64 `json:"oldest_due_seconds"`
+
+	// HeldSince is when an operator held it, null if it is not held. HeldUntil is when the hold
+	// ends by itself; null if it does not.
+	HeldSince Time `json:"held_since"`
+	HeldUntil Time `json:"held_until"`
 }
 
 // HandlerStats is the state of a handler, or of a place of alerts.
@@ -98,6 +103,9 @@ func StatsOf(s manage.Stats) Stats {
 // add adds the state of a lane to the list of its kind, and its jobs to the total.
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
+	if l.Gate.Held(at) {
+		state.HeldSince, state.HeldUntil = Time{l.Gate.HeldSince}, Time{l.Gate.HoldEnd()}
+	}
 	// A list has entries of one kind, so their names need no prefix.
 	_, state.Name, _ = strings.Cut(string(l.Lane), "/")
 	switch {

@@ -112,6 +112,29 @@ type BreakerReset struct {
 	Reset bool `json:"reset"`
 }
 
+// A Hold is a handler, queue or workflow that an operator holds.
+type Hold struct {
+	Target string `json:"target"` // see [core.Lane.Consumer]
+	Since  Time   `json:"since"`
+	Until  Time   `json:"until"` // null: until it is released
+	Reason Text   `json:"reason"`
+}
+
+// HoldOf returns the record of a hold.
+func HoldOf(h core.Hold) Hold {
+	return Hold{h.Lane.Consumer(), Time{h.Since}, Time{h.Until}, Text(h.Reason)}
+}
+
+// Holds is all holds that have not ended.
+type Holds struct {
+	Holds []Hold `json:"holds"`
+}
+
+// A Released says whether a target was held and is not held now.
+type Released struct {
+	Released bool `json:"released"`
+}
+
 // A Drained is the number of deleted messages.
 type Drained struct {
 	Drained int `json:"drained"`

@@ -139,17 +139,18 @@ func TestStats(t *testing.T) {
 	got := StatsOf(manage.Stats{At: noon, Completed: 9, Lanes: []manage.LaneStats{
 		{Lane: "handler/a", Tally: tally, Gate: gate},
 		{Lane: "handler/b", Gate: half},
-		{Lane: "queue/q", Tally: tally},
-		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}},
-		{Lane: "alert/slack-1"},
+		{Lane: "queue/q", Tally: tally, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: core.NoEnd}},
+		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon.Add(time.Second)}},
+		{Lane: "alert/slack-1", Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon}},
 	}})
 	const none = `"available":0,"scheduled":0,"running":0,"retryable":0,"dead":0,"oldest_due_seconds":`
 	const some = `"available":3,"scheduled":1,"running":3,"retryable":2,"dead":4,"oldest_due_seconds":1.5`
+	const free = `,"held_since":null,"held_until":null`
 	want := `{"at":"2026-11-20T12:00:00.007",` +
-		`"handlers":[{"name":"a",` + some + `,"circuit_breaker":"open","circuit_breaker_until":"2026-11-20T12:00:01.007","rate_limit_until":null},{"name":"b",` + none + `null,"circuit_breaker":"half-open","circuit_breaker_until":"2026-11-20T12:00:00.007","rate_limit_until":null}],` +
-		`"queues":[{"name":"q",` + some + `,"pending":6,"processing":3}],` +
-		`"workflows":[{"name":"w",` + none + `0}],` +
-		`"alerts":[{"name":"slack-1",` + none + `null,"circuit_breaker":"closed","circuit_breaker_until":null,"rate_limit_until":null}],` +
+		`"handlers":[{"name":"a",` + some + free + `,"circuit_breaker":"open","circuit_breaker_until":"2026-11-20T12:00:01.007","rate_limit_until":null},{"name":"b",` + none + `null` + free + `,"circuit_breaker":"half-open","circuit_breaker_until":"2026-11-20T12:00:00.007","rate_limit_until":null}],` +
+		`"queues":[{"name":"q",` + some + `,"held_since":"2026-11-20T11:59:59.007","held_until":null,"pending":6,"processing":3}],` +
+		`"workflows":[{"name":"w",` + none + `0,"held_since":"2026-11-20T11:59:59.007","held_until":"2026-11-20T12:00:01.007"}],` +
+		`"alerts":[{"name":"slack-1",` + none + `null` + free + `,"circuit_breaker":"closed","circuit_breaker_until":null,"rate_limit_until":null}],` +
 		`"jobs":{"available":6,"scheduled":2,"running":6,"retryable":4,"dead":8,"completed":9}}`
 	if diff := cmp.Diff(want, text(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
