@@ -75,13 +75,8 @@ func (o logger) observe(f core.Fact) {
 		o.runMoved(f)
 	case core.CalledIn:
 		o.calledIn(f)
-	case core.Replayed:
-		line(o.manage, slog.LevelInfo, "event replayed", slog.String("event", string(f.Event.ID)),
-			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", len(f.Asked)))
-	case core.Revived:
-		o.revived(f)
-	case core.Drained:
-		line(o.manage, slog.LevelWarn, "queue drained", slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
+	case core.Replayed, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased:
+		o.operated(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
 	case core.Purged:
@@ -263,6 +258,35 @@ func (o logger) moved(f core.BreakerMoved) {
 		message = "circuit breaker was reset; deliveries go on, slowly at first"
 	}
 	line(o.worker, slog.LevelInfo, message, consumer(f.Lane))
+}
+
+// operated logs what an operator did.
+func (o logger) operated(f core.Fact) {
+	switch f := f.(type) {
+	case core.Replayed:
+		line(o.manage, slog.LevelInfo, "event replayed", slog.String("event", string(f.Event.ID)),
+			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", len(f.Asked)))
+	case core.Revived:
+		o.revived(f)
+	case core.Drained:
+		line(o.manage, slog.LevelWarn, "queue drained", slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
+	case core.LaneHeld:
+		o.held(f.Hold)
+	case core.LaneReleased:
+		line(o.delivery(f.Lane), slog.LevelInfo, "hold was ended; jobs go on", consumer(f.Lane))
+	}
+}
+
+// held logs that an operator held a lane.
+func (o logger) held(h core.Hold) {
+	attrs := []slog.Attr{consumer(h.Lane)}
+	if !h.Until.IsZero() {
+		attrs = append(attrs, slog.String("until", core.FormatTime(h.Until)))
+	}
+	if h.Reason != "" {
+		attrs = append(attrs, slog.String("reason", h.Reason))
+	}
+	line(o.delivery(h.Lane), slog.LevelWarn, "held by an operator; its jobs wait", attrs...)
 }
 
 // delivery returns the logger for the outcomes of a lane's jobs.

@@ -24,6 +24,7 @@ func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sendi
 		depth:  description("queue_depth", "Messages of a queue that are visible or in flight, up to 100,000 of each.", "queue"),
 		jobs:   description("jobs", "Jobs that are not completed, by the kind of their consumer, up to 100,000 of each consumer.", "kind", "status"),
 		oldest: description("oldest_due_seconds", "For how long the job that is due longest is due; 0 if none is.", "target"),
+		held:   description("held_seconds", "For how long an operator has held the target; 0 if it is not held.", "target"),
 		open:   description("circuit_breaker_open", "1 if the circuit breaker of a handler is open.", "handler"),
 	}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: prefix, Name: "inflight_deliveries", Help: "Attempts under way in this process: of deliveries, alerts and steps.",
@@ -60,13 +61,13 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 // lanes collects the states of the lanes. If the statistics fail, the scrape has no numbers of
 // lanes instead of wrong ones. The error itself is counted by [Metrics.Store].
 type lanes struct {
-	ask                       func(context.Context) (manage.Stats, error)
-	depth, jobs, oldest, open *prometheus.Desc
+	ask                             func(context.Context) (manage.Stats, error)
+	depth, jobs, oldest, held, open *prometheus.Desc
 }
 
 // Describe sends the descriptions of the families.
 func (l *lanes) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.open} {
+	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.held, l.open} {
 		to <- d
 	}
 }
@@ -102,6 +103,11 @@ func (l *lanes) collect(send func(*prometheus.Desc, float64, ...string), now tim
 		due = max(now.Sub(s.OldestDue), 0)
 	}
 	send(l.oldest, due.Seconds(), s.Lane.Consumer())
+	heldFor := time.Duration(0)
+	if s.Gate.Held(now) {
+		heldFor = max(now.Sub(s.Gate.HeldSince), 0)
+	}
+	send(l.held, heldFor.Seconds(), s.Lane.Consumer())
 	switch kindOf(s.Lane) {
 	case ofQueue:
 		send(l.depth, float64(s.Pending+s.Processing), s.Lane.Queue())

@@ -93,6 +93,8 @@ var logged = map[string]string{
 	"Released":            "the jobs are in the numbers of those that wait",
 	"Recovered":           "happens once at a start",
 	"Revived":             "the jobs are in the numbers of those that wait",
+	"LaneHeld":            "held_seconds is read at each scrape, also of holds that other processes made",
+	"LaneReleased":        "held_seconds is read at each scrape",
 	"Drained":             "what an operator did to one queue is told once",
 	"ClocksDiffer":        "a gauge tells the difference",
 	"DatabaseClockJumped": "the gauge of the difference moves with it",
@@ -199,6 +201,8 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Replayed{Event: shop, Asked: asked("")}, []string{`jobs_created_total{kind="alert"} +1`, `jobs_created_total{kind="handler"} +1`,
 			`jobs_created_total{kind="queue"} +1`, `jobs_created_total{kind="workflow"} +1`}},
 		{core.Revived{Jobs: 2}, nil},
+		{core.LaneHeld{Hold: core.Hold{Lane: "handler/billing"}}, nil},
+		{core.LaneReleased{Lane: "handler/billing"}, nil},
 		{core.Drained{Messages: 2}, nil},
 
 		{core.ConnectionClosed{Why: core.ClosedIdle}, []string{`connections_closed_total{reason="idle"} +1`}},
@@ -325,14 +329,14 @@ func TestGauges(t *testing.T) {
 			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
 				Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}},
 			{Lane: "handler/mail", Tally: core.Tally{Pending: 1, OldestDue: noon.Add(time.Second)}},
-			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4}},
-			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}},
+			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
+			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon}},
 			{Lane: "alert/0123", Tally: core.Tally{Retryable: 1, Pending: 1}},
 		}}, nil
 	})
 	got := scrape(t, m)
 	maps.DeleteFunc(got, func(name, _ string) bool {
-		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|circuit_breaker_open|inflight|clock_offset)`).MatchString(name)
+		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|held_|circuit_breaker_open|inflight|clock_offset)`).MatchString(name)
 	})
 	want := map[string]string{
 		"inflight_deliveries":                          "7",
@@ -345,6 +349,11 @@ func TestGauges(t *testing.T) {
 		`oldest_due_seconds{target="queue/work"}`:      "0",
 		`oldest_due_seconds{target="workflow/fulfil"}`: "0",
 		`oldest_due_seconds{target="alert/0123"}`:      "0",
+		`held_seconds{target="billing"}`:               "0",
+		`held_seconds{target="mail"}`:                  "0",
+		`held_seconds{target="queue/work"}`:            "3600",
+		`held_seconds{target="workflow/fulfil"}`:       "0",
+		`held_seconds{target="alert/0123"}`:            "0",
 		`jobs{kind="handler",status="available"}`:      "3",
 		`jobs{kind="handler",status="scheduled"}`:      "0",
 		`jobs{kind="handler",status="running"}`:        "2",
@@ -424,6 +433,7 @@ dlq_total counter
 events_duplicated_total counter
 events_received_total counter
 filter_failures_total counter
+held_seconds gauge
 http_requests_total counter
 inflight_deliveries gauge
 intake_duration_seconds histogram

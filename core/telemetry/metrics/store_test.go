@@ -125,6 +125,18 @@ func (f *recorder) Strays(context.Context, time.Time, []core.Lane) (r map[core.L
 	return r, f.answer("Strays")
 }
 
+func (f *recorder) Hold(context.Context, time.Time, core.Lane, time.Time, string) error {
+	return f.answer("Hold")
+}
+
+func (f *recorder) Unhold(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
+	return r, f.answer("Unhold")
+}
+
+func (f *recorder) Holding(context.Context, time.Time) (r []core.Hold, err error) {
+	return r, f.answer("Holding")
+}
+
 func (f *recorder) CloseBreakers(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
 	return r, f.answer("CloseBreakers")
 }
