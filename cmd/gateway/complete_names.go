@@ -120,6 +120,19 @@ func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	return append(words, a.placeNames(c)...)
 }
 
+// holdable offers the names that can be held.
+func (a *app) holdable(c *cobra.Command) []cobra.Completion {
+	return slices.DeleteFunc(a.consumerNames(c), func(w cobra.Completion) bool { return wire.LaneOf(w).Alert() })
+}
+
+// heldNames offers the names that are held.
+func (a *app) heldNames(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) []cobra.Completion {
+		all, _ := op.holds.List(ctx)
+		return wire.List(all, func(h core.Hold) cobra.Completion { return terminal.Visible(h.Lane.Consumer()) })
+	})
+}
+
 // placeNames offers the names of the places for alerts, as lists of jobs show them.
 func (a *app) placeNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) (words []cobra.Completion) {

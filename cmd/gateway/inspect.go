@@ -159,6 +159,8 @@ func waitText(j core.Job, w manage.Wait) string {
 	switch w.For {
 	case manage.NotDue:
 		return "its time to come"
+	case manage.LaneStopped:
+		return "its release: " + holdText(name, w.Since, w.Until, w.Reason)
 	case manage.BreakerOpen:
 		return fmt.Sprintf("the circuit breaker of %s, which is open; one delivery is tried at %s", name, moment(w.Until))
 	case manage.RateReached:

@@ -18,6 +18,8 @@ func TestWaitText(t *testing.T) {
 		{manage.Wait{}, ""},
 		{manage.Wait{For: manage.NotDue, Until: at}, "its time to come"},
 		{manage.Wait{For: manage.BreakerOpen, Until: at}, "the circuit breaker of mail, which is open; one delivery is tried at 2026-11-20T12:00:00.000"},
+		{manage.Wait{For: manage.LaneStopped, Since: at}, "its release: mail is held since 2026-11-20T12:00:00.000"},
+		{manage.Wait{For: manage.LaneStopped, Since: at, Until: at.Add(time.Second), Reason: "their\x1bmove"}, `its release: mail is held since 2026-11-20T12:00:00.000 until 2026-11-20T12:00:01.000: their\x1bmove`},
 		{manage.Wait{For: manage.RateReached, Until: at}, "its turn: deliveries to mail are spaced, the next is at 2026-11-20T12:00:00.000"},
 		{manage.Wait{For: manage.NoWorkerYet}, "a worker of a running gateway"},
 		{manage.Wait{For: manage.NoConsumerYet}, "a consumer to receive it"},

@@ -68,6 +68,7 @@ type operator struct {
 	stats  func(context.Context) (wire.Stats, error) // the state of everything that is configured
 
 	breakers breakerService
+	holds    holdService
 	handlers func(context.Context) ([]string, error) // the names of the configured handlers
 
 	close func()
@@ -133,6 +134,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		},
 
 		breakers: gateway.Breakers(cfg, s, clock),
+		holds:    gateway.Holds(cfg, s, clock),
 		handlers: func(context.Context) ([]string, error) {
 			return wire.List(cfg.SortedHandlers(), func(h config.Handler) string { return h.Name }), nil
 		},

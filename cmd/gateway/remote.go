@@ -195,6 +195,7 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		runs:     c.Runs(),
 		tail:     c.Tail(),
 		breakers: c.Breakers(),
+		holds:    c.Holds(),
 		stats:    c.Stats,
 		handlers: func(ctx context.Context) ([]string, error) {
 			stats, err := c.Glance(ctx)

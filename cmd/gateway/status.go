@@ -25,7 +25,7 @@ func newStatus(a *app) *cobra.Command {
 		Short: "Show how each handler, queue and workflow stands",
 		Long: `Show for each handler, queue, workflow and place for alerts how many jobs it has of each
 status, for how long the job is due that is due longest, and what holds its jobs up: an
-open circuit breaker or a rate limit. Numbers end at 100000.
+hold, an open circuit breaker or a rate limit. Numbers end at 100000.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway status
@@ -72,10 +72,10 @@ func statusGrid(s wire.Stats) terminal.Grid {
 		add("", h.WorkflowStats, heldUp(h))
 	}
 	for _, q := range s.Queues {
-		add("queue/", q.WorkflowStats, "")
+		add("queue/", q.WorkflowStats, held(q.WorkflowStats))
 	}
 	for _, w := range s.Workflows {
-		add("workflow/", w, "")
+		add("workflow/", w, held(w))
 	}
 	for _, h := range s.Alerts {
 		// The number alone does not tell which receiver an alert goes to.
@@ -85,9 +85,22 @@ func statusGrid(s wire.Stats) terminal.Grid {
 	return g
 }
 
+// held returns the hold of a consumer; "" if it is not held.
+func held(c wire.WorkflowStats) string {
+	switch {
+	case c.HeldSince.IsZero():
+		return ""
+	case c.HeldUntil.IsZero():
+		return "release; held since " + core.FormatTime(c.HeldSince.Time)
+	}
+	return "hold until " + core.FormatTime(c.HeldUntil.Time)
+}
+
 // heldUp returns why all jobs of a handler wait; "" if they do not.
 func heldUp(h wire.HandlerStats) string {
 	switch {
+	case !h.HeldSince.IsZero():
+		return held(h.WorkflowStats)
 	case h.Breaker == wire.BreakerClosed && h.RateUntil.IsZero():
 		return ""
 	case h.Breaker == wire.BreakerClosed:

@@ -87,6 +87,7 @@ var groups = []struct {
 	{"handlers", settings, (*local).handlers},
 	{"workflows", settings, (*local).workflows},
 	{"breakers", tables, (*local).breakers},
+	{"holds", tables, (*local).holds},
 	{"leftovers", tables, (*local).leftovers},
 	{"alerts", settings, (*local).alerts},
 }

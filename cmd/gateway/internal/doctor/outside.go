@@ -12,7 +12,7 @@ import (
 )
 
 // Outside checks a running gateway through its address: its health, the access to its API, its
-// clock, and the handlers whose breaker is open. It returns an error only if ctx ends. Any other
+// clock, the handlers whose breaker is open, and what is held. It returns an error only if ctx ends. Any other
 // failure is the result of a check.
 func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 	v := outside{Client: c}
@@ -22,6 +22,7 @@ func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 		checks = append(checks, v.security(ctx)...)
 		checks = append(checks, v.clock())
 		checks = append(checks, v.breakers()...)
+		checks = append(checks, v.holds()...)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -124,6 +125,35 @@ func (v *outside) breakers() (found []Check) {
 	}
 	if len(found) == 0 {
 		found = []Check{{Name: "breakers", Status: OK, Detail: allClosed}}
+	}
+	return found
+}
+
+// holds describes what operators hold. A gateway of an earlier version has no holds.
+func (v *outside) holds() (found []Check) {
+	if v.apiErr != nil {
+		return []Check{{Name: "holds", Status: Skipped, Detail: "the management API does not answer", Blocked: true}}
+	}
+	now := v.stats.At.Time
+	add := func(prefix string, c wire.WorkflowStats) {
+		if !c.HeldSince.IsZero() {
+			hold := core.Hold{Lane: wire.LaneOf(prefix + c.Name), Since: c.HeldSince.Time, Until: c.HeldUntil.Time}
+			check := holdCheck(hold, now, fmt.Sprintf(" --url %s", v.Base()))
+			check.Name = "holds"
+			found = append(found, check)
+		}
+	}
+	for _, h := range v.stats.Handlers {
+		add("", h.WorkflowStats)
+	}
+	for _, q := range v.stats.Queues {
+		add("queue/", q.WorkflowStats)
+	}
+	for _, w := range v.stats.Workflows {
+		add("workflow/", w)
+	}
+	if len(found) == 0 {
+		found = []Check{{Name: "holds", Status: OK, Detail: nothingHeld}}
 	}
 	return found
 }
