@@ -455,6 +455,7 @@ func (s *holdStory) release() (handler time.Time) {
 			if err != nil || a.status != http.StatusOK || a.body != want {
 				s.t.Fatalf("release %s = %d %q, %v, want %s", h.target, a.status, a.body, err, want)
 			}
+			<-time.After(2 * time.Millisecond) // in one millisecond, a second release is the first one sent again
 		}
 	}
 	return handler

@@ -1,0 +1,88 @@
+//go:build linux
+
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// TestHold: a handler that is held gets nothing. A worker ends as soon as without the backlog,
+// and none is nudged for it. After a release, which the pull function serves, ticks deliver the
+// backlog; another hold stops them.
+func TestHold(t *testing.T) {
+	onEach(t, func(t *testing.T, db *database) {
+		d, r := newStory(t, db)
+		d.worker.SetTimeout(time.Minute)
+		idle := d.tick(d.worker).Took
+		d.must(200, "POST", "/api/holds", `{"target": "orders", "reason": "maintenance"}`)
+		const events = 60 // the ramp after a release needs four seconds for them
+		for range events {
+			d.send("/events/order.created", `{}`)
+		}
+		free := []string{"X-Hub-Signature-256", "sha256=" + hexHMAC(githubSecret, `{}`), "X-GitHub-Event", "issues", "X-GitHub-Delivery", "0001"}
+		d.must(200, "POST", "/webhooks/github", `{}`, free...)
+		r.Await(t, 10*time.Second, "/issues", 1)
+		eventually(t, 20*time.Second, "all workers have ended", func() bool { return !busy(d.worker) })
+		nudges := len(d.service.Calls())
+		held := d.tick(d.worker).Took
+		t.Logf("a tick took %v without a backlog, %v with one that is held", idle.Round(time.Millisecond), held.Round(time.Millisecond))
+		// An idle worker that was invoked by the schedule ends after two looks, and one that was
+		// nudged stays for 2 s. A worker that waited for the backlog would stay for most of its
+		// minute.
+		for i, res := range d.worker.Results() {
+			if res.Took > 5*time.Second || res.Error != "" {
+				t.Errorf("invocation %d of the worker took %v, error %q, want at most 5s", i+1, res.Took, res.Error)
+			}
+		}
+		if n := len(d.service.Calls()) - nudges; n != 0 {
+			t.Errorf("nudges while all that is left is held: %d, want none", n)
+		}
+		if n := len(r.At("/orders")); n != 0 {
+			t.Errorf("deliveries to the handler that is held = %d, want 0", n)
+		}
+		waiting := func(want int) {
+			t.Helper()
+			if n := db.count(`SELECT COUNT(*) FROM jobs WHERE lane = 'handler/orders' AND status = 'available' AND attempt = 0`); n != want {
+				t.Errorf("jobs that wait untried = %d, want %d", n, want)
+			}
+		}
+		waiting(events)
+
+		// Held again while a worker delivers the backlog, slowly as after each release.
+		d.release("orders")
+		d.worker.InvokeAsync([]byte(`{}`))
+		r.Await(t, 20*time.Second, "/orders", 3)
+		d.must(200, "POST", "/api/holds", `{"target": "orders"}`)
+		again, before := time.Now(), len(r.At("/orders"))
+		eventually(t, 20*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
+		ended, after := time.Since(again), len(r.At("/orders"))
+		t.Logf("%d deliveries until the second hold, %d after it; the worker ended after %v", before, after-before, ended.Round(time.Millisecond))
+		if ended > 10*time.Second || after == events {
+			t.Errorf("the worker ended %v after the second hold, with %d of %d delivered, want an early end", ended, after, events)
+		}
+		waiting(events - after)
+
+		d.release("orders")
+		d.tick(d.worker)
+		d.awaitIdle(20 * time.Second)
+		d.stop()
+		db.sound()
+		if n := len(r.At("/orders")); n != events {
+			t.Errorf("deliveries after the release = %d, want %d", n, events)
+		}
+		for _, got := range r.At("/orders") {
+			if got.Attempt() != 1 {
+				t.Errorf("a delivery after the release is attempt %d, want 1", got.Attempt())
+			}
+		}
+	})
+}
+
+// release ends a hold, and requires that there was one.
+func (d *deployment) release(target string) {
+	d.t.Helper()
+	if a := d.must(200, "DELETE", "/api/holds?target="+target, ""); a.body != `{"released":true}` {
+		d.t.Errorf("release of %s = %s, want that it was held", target, a.body)
+	}
+}
