@@ -91,7 +91,37 @@ type NewJob struct {
 
 	// MaxAttempts is how many times the job may be taken before it is dead; at least 1.
 	MaxAttempts int
+
+	// DueAt is when a delayed job is due. Until then its status is Scheduled. A time that is not
+	// after the event's, such as zero, means at once.
+	DueAt time.Time
 }
+
+// Due returns when a job of the arrival is due.
+func (a Arrival) Due(j NewJob) time.Time {
+	if j.DueAt.After(a.Event.CreatedAt) {
+		return j.DueAt
+	}
+	return a.Event.CreatedAt
+}
+
+// Deadline returns the deadline of a run of the arrival, which counts from the due time of its
+// first job; zero for a run without a timeout.
+func (a Arrival) Deadline(r NewRun) time.Time {
+	if r.Timeout <= 0 {
+		return time.Time{}
+	}
+	begins := a.Event.CreatedAt
+	for _, j := range a.Jobs {
+		if j.ID == r.StepID {
+			begins = a.Due(j)
+		}
+	}
+	return begins.Add(r.Timeout)
+}
+
+// MaxDelay bounds the delay of a job, from its event on.
+const MaxDelay = 365 * 24 * time.Hour
 
 // A Receipt is the result of accepting an arrival.
 type Receipt struct {

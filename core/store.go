@@ -23,7 +23,8 @@ type Inbox interface {
 	// error, both are on stable storage.
 	//
 	// An arrival without jobs is stored as well. Accepting the same arrival again stores
-	// nothing and answers as the first time. An arrival is a duplicate if its source has
+	// nothing and answers as the first time. A delayed job is stored with status Scheduled,
+	// and no Take gets it before its time. An arrival is a duplicate if its source has
 	// already seen its delivery id: nothing is stored, and the receipt names the first
 	// event. A job is left out if its lane has already seen its key; if every job of an
 	// arrival is left out, the arrival is a duplicate as well. Of simultaneous arrivals

@@ -50,6 +50,8 @@ func TestRowPlaces(t *testing.T) {
 		{q.endProbe, "lane_", endedLane},
 		{q.insertJobIf, "lane_", jobRowLane},
 		{q.insertJobIf, "job_key_", jobRowKey},
+		{q.insertLaterIf, "lane_", jobRowLane},
+		{q.insertLaterIf, "job_key_", jobRowKey},
 		{q.insertEvent, "source_", eventRowSource},
 		{q.insertEvent, "delivery_id_", eventRowDeliveryID},
 		{q.insertDefinition, "hash_", keyColumn},

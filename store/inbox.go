@@ -55,7 +55,7 @@ func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
 	stmts = make([]Stmt, 0, 2)
 	stmts = append(stmts, s.eventStmt(a.Event))
 	if len(a.Jobs) > 0 {
-		stmts = append(stmts, s.jobsStmt(a, certain))
+		stmts = append(stmts, s.jobStmts(a, certain)...)
 	}
 	stmts = append(stmts, s.runStmts(a)...)
 	if certain {
@@ -109,26 +109,44 @@ func eventRow(e core.Event) []any {
 		encodeHeaders(e.Headers), orNull(e.DeliveryID), millis(receivedAt(e))}
 }
 
-// jobsStmt inserts the jobs of an arrival. If the event is certain to be stored they are plain
-// values. Otherwise each row is joined with its event, so that the jobs of a duplicate are not
-// stored.
-func (s *Store) jobsStmt(a core.Arrival, certain bool) Stmt {
-	now := millis(a.Event.CreatedAt)
-	rows := make([][]any, len(a.Jobs))
-	for i, j := range a.Jobs {
-		if certain {
-			rows[i] = []any{string(j.ID), string(a.Event.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now}
-		} else {
-			rows[i] = []any{string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), now, now, string(a.Event.ID)}
-		}
-	}
+// jobStmts insert the jobs of an arrival, delayed ones by a statement of their own. If the event
+// is certain to be stored the rows are plain values. Otherwise each row is joined with its event,
+// so that the jobs of a duplicate are not stored.
+func (s *Store) jobStmts(a core.Arrival, certain bool) []Stmt {
+	ready, later := jobRows(a, certain)
+	insert, insertLater := s.sql.insertJobIf, s.sql.insertLaterIf
 	if certain {
-		return s.sql.insertJob.on(rows...)
+		insert, insertLater = s.sql.insertJob, s.sql.insertLater
 	}
-	return s.sql.insertJobIf.on(rows...)
+	switch {
+	case len(later) == 0:
+		return []Stmt{insert.on(ready...)}
+	case len(ready) == 0:
+		return []Stmt{insertLater.on(later...)}
+	}
+	return []Stmt{insert.on(ready...), insertLater.on(later...)}
 }
 
-// The positions in a row of insertJobIf of the columns of the unique index jobs_key.
+// jobRows returns the rows of the jobs that are due at once, and of the delayed ones.
+func jobRows(a core.Arrival, certain bool) (ready, later [][]any) {
+	now := millis(a.Event.CreatedAt)
+	ready = make([][]any, 0, len(a.Jobs))
+	for _, j := range a.Jobs {
+		due := millis(a.Due(j))
+		row := []any{string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), due, now, string(a.Event.ID)}
+		if certain {
+			row = []any{string(j.ID), string(a.Event.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), due, now}
+		}
+		if due == now {
+			ready = append(ready, row)
+		} else {
+			later = append(later, row)
+		}
+	}
+	return ready, later
+}
+
+// The positions in a row of insertJobIf and of insertLaterIf of the columns of the unique index jobs_key.
 const (
 	jobRowLane = 1
 	jobRowKey  = 2
@@ -188,8 +206,9 @@ const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AN
 
 // inboxSQL are the statements of an Accept.
 type inboxSQL struct {
-	insertEvent, insertEncoded, insertJob, insertJobIf, dropBare statement
-	stored, delivered, deliveredAs, keyedAs                      statement
+	insertEvent, insertEncoded, dropBare               statement
+	insertJob, insertJobIf, insertLater, insertLaterIf statement
+	stored, delivered, deliveredAs, keyedAs            statement
 }
 
 func newInboxSQL(d Dialect) inboxSQL {
@@ -199,12 +218,13 @@ func newInboxSQL(d Dialect) inboxSQL {
 		insertEncoded: writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id")),
 
-		insertJob: writing("insert_jobs", d.insertIfAbsent("jobs", jobColumns,
-			`r.id, r.event_id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, "", "", "id")),
+		insertJob:   writing("insert_jobs", d.insertIfAbsent("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "", "id")),
+		insertLater: writing("insert_scheduled_jobs", d.insertIfAbsent("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "", "id")),
 
 		// A row without its event is left out, since the join finds none.
-		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns,
-			`r.id, events.id, r.lane, r.job_key, 'available', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`,
+		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns, newJobs("events.id", core.Available),
+			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
+		insertLaterIf: writing("insert_scheduled_jobs_if", d.insertIfAbsent("jobs", jobColumns, newJobs("events.id", core.Scheduled),
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
 
 		// An event whose jobs all repeat known keys is deleted again. Only the INSERTs tell for
@@ -222,4 +242,9 @@ func newInboxSQL(d Dialect) inboxSQL {
 		keyedAs: reading("keyed_as", d.selectRows(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,
 			"jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`)),
 	}
+}
+
+// newJobs are the values of new jobs for jobColumns.
+func newJobs(event string, status core.Status) string {
+	return `r.id, ` + event + `, r.lane, r.job_key, '` + string(status) + `', 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`
 }

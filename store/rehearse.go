@@ -78,7 +78,7 @@ func (r *rehearsal) intake() []Stmt {
 			Headers: map[string]string{"rehearsal": text[:rehearsedHeaders]}, CreatedAt: r.now},
 		Jobs: []core.NewJob{{ID: r.job, Lane: r.lane, Key: string(r.event), MaxAttempts: 1}},
 	}
-	return append([]Stmt{r.eventStmt(a.Event), r.jobsStmt(a, false),
+	return append([]Stmt{r.eventStmt(a.Event), r.jobStmts(a, false)[0],
 		r.sql.insertRun.on([]any{string(r.run), "rehearsal", "", "first", nil, string(r.job)}),
 		r.sql.insertFirst.on([]any{string(r.job), "http", string(r.run)}),
 	}, r.answerStmts(a.Event, keysOf(a))...)

@@ -60,21 +60,27 @@ func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.
 // events are stored.
 func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	var all core.Arrival // the runs of all arrivals; its event is not stored
-	var events, jobs, ids [][]any
+	var events, ready, later, ids [][]any
 	for _, a := range arrivals {
 		if id := string(a.Event.ID); len(events) == 0 || rowKey(events[len(events)-1]) != id {
 			events = append(events, []any{id})
 		}
-		jobs = append(jobs, s.jobsStmt(a, false).Rows...)
+		now, then := jobRows(a, false)
+		ready, later = append(ready, now...), append(later, then...)
 		for _, j := range a.Jobs {
 			ids = append(ids, []any{string(j.ID)})
 		}
-		all.Event.CreatedAt, all.Runs = a.Event.CreatedAt, append(all.Runs, a.Runs...)
+		all.Event.CreatedAt, all.Jobs, all.Runs = a.Event.CreatedAt, append(all.Jobs, a.Jobs...), append(all.Runs, a.Runs...)
 	}
 	if s.sql.lockEvents.sql != "" {
 		stmts = append(stmts, s.sql.lockEvents.on(events...).sortedBy(keyColumn))
 	}
-	stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
+	if len(ready) > 0 {
+		stmts = append(stmts, s.sql.insertJobIf.on(ready...))
+	}
+	if len(later) > 0 {
+		stmts = append(stmts, s.sql.insertLaterIf.on(later...))
+	}
 	stmts = append(stmts, s.runStmts(all)...)
 	return append(stmts, s.sql.replayed.on(ids...), s.sql.stored.on(events...)), 2
 }

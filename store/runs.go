@@ -52,11 +52,7 @@ func (s *Store) runStmts(a core.Arrival) (stmts []Stmt) {
 		if d := r.Definition; !s.definitions.have(d.Hash) {
 			defs = append(defs, []any{d.Hash, d.Body})
 		}
-		var deadline time.Time
-		if r.Timeout > 0 {
-			deadline = a.Event.CreatedAt.Add(r.Timeout)
-		}
-		runs = append(runs, []any{string(r.ID), r.Workflow, r.Definition.Hash, r.Step, millis(deadline), string(r.StepID)})
+		runs = append(runs, []any{string(r.ID), r.Workflow, r.Definition.Hash, r.Step, millis(a.Deadline(r)), string(r.StepID)})
 		first = append(first, []any{string(r.StepID), r.StepType, string(r.ID)})
 	}
 	if len(defs) > 0 {

@@ -114,7 +114,7 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(s.sql.moreHistory.on(), moreEntries)
 	add(s.sql.insertStepAttempts.on(), stepAttemptRows)
 	add(s.sql.insertRise.on(), riseRows)
-	add(s.sql.insertJobIf.on(), s.riseJobRows)
+	add(s.sql.insertJobIf.on(), riseJobRows)
 	// Texts come before the steps that refer to them, so that a reader finds them.
 	texts := make(map[core.ID]*stepTextRows, len(ts))
 	for _, t := range ts {
@@ -176,11 +176,12 @@ func riseRows(t core.Transition) [][]any {
 
 // riseJobRows are the jobs of that event, as rows of insertJobIf: they are stored only if the
 // event was.
-func (s *Store) riseJobRows(t core.Transition) [][]any {
+func riseJobRows(t core.Transition) [][]any {
 	if t.GivesRise == nil {
 		return nil
 	}
-	return s.jobsStmt(*t.GivesRise, false).Rows
+	ready, _ := jobRows(*t.GivesRise, false) // alerts are never delayed
+	return ready
 }
 
 // leafOf returns the parent whose branch a step ended, or nil. On the workflow's own list of

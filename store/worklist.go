@@ -82,7 +82,8 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 		attempts[i], ends[i] = attemptRow(o), settleRow(o)
 		if o.GivesRise != nil {
 			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
-			jobs = append(jobs, s.jobsStmt(*o.GivesRise, false).Rows...)
+			ready, _ := jobRows(*o.GivesRise, false) // alerts are never delayed
+			jobs = append(jobs, ready...)
 		}
 	}
 	stmts = append(stmts, s.sql.insertAttempt.on(attempts...))

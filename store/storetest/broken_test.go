@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ func TestBrokenStoresFail(t *testing.T) {
 			[]string{saysOneAtATime + "/delivery id", saysOneAtATime + "/key"}},
 		{"Accept reserves the keys of a duplicate", func(m *Model) core.Store { return acceptsKeys{m} },
 			[]string{saysDelivery + "/the keys of a duplicate stay free"}},
+		{"Accept ignores delays", func(m *Model) core.Store { return acceptsAtOnce{m} },
+			[]string{saysDelayed + "/beside a job that is due", saysDelayed + "/with a key and a delivery id", saysDelayed + "/a run"}},
 		{"Accept folds case", func(m *Model) core.Store { return acceptsFolded{m} },
 			[]string{"Delivery ids are compared byte by byte"}},
 		{"Take ignores its quota", func(m *Model) core.Store { return takesAll{m} },
@@ -292,6 +295,17 @@ func (s acceptsKeys) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 		}
 	}
 	return got, err
+}
+
+// acceptsAtOnce makes delayed jobs due at once.
+type acceptsAtOnce struct{ *Model }
+
+func (s acceptsAtOnce) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	a.Jobs = slices.Clone(a.Jobs)
+	for i := range a.Jobs {
+		a.Jobs[i].DueAt = time.Time{}
+	}
+	return s.Model.Accept(ctx, a)
 }
 
 // acceptsFolded takes delivery ids that differ in case for the same.

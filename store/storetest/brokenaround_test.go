@@ -33,7 +33,7 @@ func (s acceptsRuns) Accept(ctx context.Context, a core.Arrival) (core.Receipt, 
 		if added {
 			s.jobs[n.StepID] = &core.Job{}
 		}
-		s.addRun(a.Event, n)
+		s.addRun(a, n)
 		if added {
 			delete(s.jobs, n.StepID)
 		}

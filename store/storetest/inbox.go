@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -15,6 +16,7 @@ const (
 	saysStable        = "When it returns without error, both are on stable storage"
 	saysNoJobs        = "An arrival without jobs is stored as well"
 	saysAcceptAgain   = "Accepting the same arrival again stores nothing and answers as the first time"
+	saysDelayed       = "A delayed job is stored with status Scheduled, and no Take gets it before its time"
 	saysDelivery      = "An arrival is a duplicate if its source has already seen its delivery id: nothing is stored, and the receipt names the first event"
 	saysKey           = "A job is left out if its lane has already seen its key; if every job of an arrival is left out, the arrival is a duplicate as well"
 	saysTogether      = "AcceptAll accepts arrivals as Accept does, one after the other, but in one commit: all of them or none"
@@ -35,6 +37,10 @@ var inbox = role{name: "Inbox", checks: []check{
 	{saysAcceptAgain, "after its job changed", acceptSameLater},
 	{saysAcceptAgain, "of an arrival stored in part", acceptSamePart},
 	{saysAcceptAgain, "of a duplicate", acceptSameDuplicate},
+	{saysDelayed, "beside a job that is due", acceptDelayed},
+	{saysDelayed, "with a key and a delivery id", acceptDelayedKeyed},
+	{saysDelayed, "together", acceptDelayedTogether},
+	{saysDelayed, "a run", acceptDelayedRun},
 	// Another arrival with a known delivery id.
 	{saysDelivery, "", acceptDelivery},
 	{saysDelivery, "the keys of a duplicate stay free", acceptDeliveryKeys},
@@ -82,6 +88,76 @@ func acceptJobs(r *rig) {
 	for _, want := range r.accepted(a) {
 		r.wantJob(want)
 	}
+}
+
+// delayed returns an arrival with a job that is due at once and one that is due later.
+func (r *rig) delayed(by time.Duration) core.Arrival {
+	a := r.arrival(r.lane, r.lane)
+	a.Jobs[1].DueAt = a.Event.CreatedAt.Add(by)
+	return a
+}
+
+// A delayed job waits for its time, to the millisecond, and an operator may have it tried early.
+func acceptDelayed(r *rig) {
+	a := r.delayed(time.Hour)
+	for _, want := range r.accepted(a) {
+		r.wantJob(want)
+	}
+	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 2})
+	r.equal("Scheduled", r.tallies(r.lane)[r.lane].Scheduled, 1)
+	first := r.take(1)
+	r.equal("Take", ids(first), []core.ID{a.Jobs[0].ID})
+	r.settle(r.ended(first[0].Job, core.Completed))
+	r.now = a.Jobs[1].DueAt.Add(-time.Millisecond)
+	r.takeCount("before its time", 0, r.quota(1))
+	r.now = a.Jobs[1].DueAt
+	r.equal("Take at its time", r.take(1)[0].ID, a.Jobs[1].ID)
+	early := r.delayed(core.MaxDelay)
+	r.accepted(early)
+	r.take(1)
+	r.equal("Retry", r.retry(early.Jobs[1].ID, ""), 1)
+	r.equal("Take of a job that is tried early", ids(r.take(1)), []core.ID{early.Jobs[1].ID})
+}
+
+// Delivery ids and keys identify repeats of delayed jobs too.
+func acceptDelayedKeyed(r *rig) {
+	a := r.delayed(time.Hour)
+	a.Event.DeliveryID, a.Jobs[1].Key = "d", "k"
+	for _, want := range r.accepted(a) {
+		r.wantJob(want)
+	}
+	again := r.delayed(2 * time.Hour)
+	again.Event.DeliveryID = "d"
+	r.equal("Accept", r.accept(again), core.Receipt{EventID: a.Event.ID, Duplicate: true})
+	keyed := r.keyed("k")
+	keyed.Jobs[0].DueAt = r.now.Add(time.Minute)
+	r.equal("Accept", r.accept(keyed), core.Receipt{EventID: a.Event.ID, Duplicate: true})
+}
+
+// Of many arrivals in one call, each job is due at its own time.
+func acceptDelayedTogether(r *rig) {
+	all := []core.Arrival{r.delayed(time.Hour), r.arrival(r.lane), r.keyed("a"), r.keyed("b"), r.delayed(time.Second)}
+	all[3].Jobs[0].DueAt = r.now.Add(time.Minute)
+	r.acceptAll(all...)
+	for _, a := range all {
+		for _, n := range a.Jobs {
+			r.wantJob(stored(a.Event.ID, a.Event.CreatedAt, n))
+		}
+	}
+}
+
+// The run of a delayed event is pending until its first step begins.
+func acceptDelayedRun(r *rig) {
+	a := r.runArrival(defaultWorkflow)
+	a.Jobs[0].DueAt = a.Event.CreatedAt.Add(time.Hour)
+	r.accept(a)
+	run := r.run(a.Runs[0].ID)
+	r.equal("status", run.Status, core.RunPending)
+	r.equal("deadline", run.DeadlineAt, a.Jobs[0].DueAt.Add(a.Runs[0].Timeout))
+	r.lane = a.Jobs[0].Lane
+	r.takeCount("before its time", 0, r.quota(1))
+	r.now = r.now.Add(time.Hour)
+	r.equal("Take at its time", ids(r.take(1)), []core.ID{a.Jobs[0].ID})
 }
 
 // Each driver's own tests check that a commit survives a power failure. Here, the next read

@@ -166,7 +166,8 @@ func (m *machine) acceptNew(t *rapid.T) {
 	for _, l := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "lanes") {
 		a.Jobs = append(a.Jobs, core.NewJob{
 			ID: m.ids.Next(), Lane: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"),
-			Key: rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"),
+			Key:   rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"),
+			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 2 * time.Second}).Draw(t, "delayed by")),
 		})
 	}
 	m.arrivals = append(m.arrivals, a)

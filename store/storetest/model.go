@@ -72,21 +72,18 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 			repeats = earlier(repeats, holder)
 			continue
 		}
-		m.jobs[n.ID] = &core.Job{
-			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available,
-			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt,
-		}
+		m.jobs[n.ID] = new(stored(a.Event.ID, a.Event.CreatedAt, n))
 	}
-	stored := m.jobsOf(a.Event.ID)
-	if stored == 0 && len(a.Jobs) > 0 {
+	jobs := m.jobsOf(a.Event.ID)
+	if jobs == 0 && len(a.Jobs) > 0 {
 		return core.Receipt{EventID: repeats, Duplicate: true}, nil
 	}
 	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
 	m.storeEvent(a.Event)
 	for _, n := range a.Runs {
-		m.addRun(a.Event, n)
+		m.addRun(a, n)
 	}
-	return core.Receipt{EventID: a.Event.ID, Jobs: stored}, nil
+	return core.Receipt{EventID: a.Event.ID, Jobs: jobs}, nil
 }
 
 // AcceptAll implements [core.Inbox] by one Accept after the other. An arrival with the delivery id

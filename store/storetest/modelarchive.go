@@ -146,13 +146,14 @@ func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arriva
 func (m *Model) addReplayed(e core.Event, a core.Arrival) {
 	for _, n := range a.Jobs {
 		if m.jobs[n.ID] == nil {
-			m.jobs[n.ID] = &core.Job{ID: n.ID, EventID: e.ID, Lane: n.Lane, Status: core.Available,
-				MaxAttempts: n.MaxAttempts, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt}
+			n.Key = ""
+			m.jobs[n.ID] = new(stored(e.ID, e.CreatedAt, n))
 		}
 	}
 	for _, n := range a.Runs {
 		if m.runs[n.ID] == nil {
-			m.addRun(e, n)
+			a.Event = e
+			m.addRun(a, n)
 		}
 	}
 }

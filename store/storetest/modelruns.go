@@ -40,7 +40,8 @@ func newRunRows() runRows {
 
 // addRun stores a run of an arrival if its first step's job is stored. A job is left out if its
 // key is taken, and its run then as well.
-func (m *Model) addRun(e core.Event, n core.NewRun) {
+func (m *Model) addRun(a core.Arrival, n core.NewRun) {
+	e := a.Event
 	if m.jobs[n.StepID] == nil {
 		return
 	}
@@ -48,10 +49,7 @@ func (m *Model) addRun(e core.Event, n core.NewRun) {
 		m.definitions[n.Definition.Hash] = n.Definition
 	}
 	run := &core.Run{ID: n.ID, Workflow: n.Workflow, EventID: e.ID, Definition: n.Definition.Hash, Status: core.RunPending,
-		Epoch: 1, Step: n.Step, CreatedAt: e.CreatedAt}
-	if n.Timeout > 0 {
-		run.DeadlineAt = e.CreatedAt.Add(n.Timeout)
-	}
+		Epoch: 1, Step: n.Step, CreatedAt: e.CreatedAt, DeadlineAt: a.Deadline(n)}
 	m.runs[n.ID] = run
 	m.steps[n.StepID] = &core.Step{ID: n.StepID, RunID: n.ID, Epoch: 1, Path: n.Step, Name: n.Step, Type: n.StepType,
 		Status: core.StepReady, StartedAt: e.CreatedAt}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,8 +75,7 @@ func (r *rig) replayOf(event core.ID, lanes []core.Lane, workflows ...string) co
 // replayed returns the jobs of an arrival without runs as Replay stores them now.
 func (r *rig) replayed(a core.Arrival) (jobs []core.Job) {
 	for _, n := range a.Jobs {
-		jobs = append(jobs, core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,
-			MaxAttempts: n.MaxAttempts, DueAt: r.now, CreatedAt: r.now})
+		jobs = append(jobs, stored(a.Event.ID, r.now, n))
 	}
 	return jobs
 }
@@ -89,13 +89,15 @@ func replayJobs(r *rig) {
 	r.now = r.now.Add(time.Hour)
 	first := r.replayOf(done.EventID, []core.Lane{r.lane, "queue/mail"})
 	second := r.replayOf(bare.Event.ID, []core.Lane{r.lane})
-	r.equal("Replay", r.replay(second, first), 3)
-	for _, j := range append(r.replayed(first), r.replayed(second)...) {
+	delayed := r.replayOf(bare.Event.ID, []core.Lane{r.lane})
+	delayed.Jobs[0].DueAt = r.now.Add(time.Millisecond)
+	r.equal("Replay", r.replay(second, first, delayed), 4)
+	for _, j := range slices.Concat(r.replayed(first), r.replayed(second), r.replayed(delayed)) {
 		r.wantJob(j)
 	}
 	r.wantJob(done)
 	r.equal("event after Replay", r.storedEvent(done.EventID), event)
-	r.equal("Take", ids(r.take(2)), []core.ID{first.Jobs[0].ID, second.Jobs[0].ID})
+	r.equal("Take", ids(r.takeQuotas(r.quota(9))), []core.ID{first.Jobs[0].ID, second.Jobs[0].ID})
 	r.equal("Replay of nothing", r.replay(), 0)
 	r.equal("Replay without jobs", r.replay(r.replayOf(bare.Event.ID, nil)), 0)
 }

@@ -137,12 +137,18 @@ func (r *rig) accepted(a core.Arrival) []core.Job {
 	r.equal(fmt.Sprintf("Accept(%s)", a.Event.ID), r.accept(a), want)
 	var jobs []core.Job
 	for _, n := range a.Jobs {
-		jobs = append(jobs, core.Job{
-			ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Key: n.Key, Status: core.Available,
-			MaxAttempts: n.MaxAttempts, DueAt: a.Event.CreatedAt, CreatedAt: a.Event.CreatedAt,
-		})
+		jobs = append(jobs, stored(a.Event.ID, a.Event.CreatedAt, n))
 	}
 	return jobs
+}
+
+// stored returns a new job of an event as it must be stored, given the time of the event.
+func stored(event core.ID, at time.Time, n core.NewJob) core.Job {
+	j := core.Job{ID: n.ID, EventID: event, Lane: n.Lane, Key: n.Key, Status: core.Available, MaxAttempts: n.MaxAttempts, DueAt: at, CreatedAt: at}
+	if n.DueAt.After(at) {
+		j.Status, j.DueAt = core.Scheduled, n.DueAt
+	}
+	return j
 }
 
 // put stores a new event with one job in the rig's lane and returns the job.

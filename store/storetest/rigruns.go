@@ -42,11 +42,8 @@ func pending(a core.Arrival) (all []core.Situation) {
 	for _, n := range a.Runs {
 		s := core.Situation{
 			Run: core.Run{ID: n.ID, Workflow: n.Workflow, EventID: a.Event.ID, Definition: n.Definition.Hash, Status: core.RunPending,
-				Epoch: 1, Step: n.Step, CreatedAt: a.Event.CreatedAt},
+				Epoch: 1, Step: n.Step, CreatedAt: a.Event.CreatedAt, DeadlineAt: a.Deadline(n)},
 			Step: core.Step{ID: n.StepID, RunID: n.ID, Epoch: 1, Path: n.Step, Name: n.Step, Type: n.StepType, Status: core.StepReady, StartedAt: a.Event.CreatedAt},
-		}
-		if n.Timeout > 0 {
-			s.Run.DeadlineAt = a.Event.CreatedAt.Add(n.Timeout)
 		}
 		all = append(all, s)
 	}

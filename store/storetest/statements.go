@@ -130,6 +130,11 @@ func eachArrival(r *rig) {
 	both := r.delivered("each statement")
 	both.Jobs[0].Key = "each statement, delivered"
 	r.accepted(both)
+	for _, id := range []string{"", "each statement, delayed"} {
+		later := r.delayed(100 * 24 * time.Hour)
+		later.Event.DeliveryID = id
+		r.accepted(later)
+	}
 }
 
 // eachOperation makes the calls of operators except those for single rows. It calls them with

@@ -8,6 +8,22 @@ INSERT INTO events (id, source, type, payload, content_type, headers, delivery_i
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/
 ON DUPLICATE KEY UPDATE events.id = events.id
 
+-- drop_bare_event
+DELETE `events`
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.id_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id)
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id)
+
 -- insert_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
     created_at, finished_at)
@@ -28,21 +44,25 @@ STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
 WHERE events.id = r.event_id_
 ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
--- drop_bare_event
-DELETE `events`
+-- insert_scheduled_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+VALUES (?, ?, ?, ?, 'scheduled', 0, ?, ?, NULL, '', ?, NULL)/*row*/, (?, ?, ?, ?, 'scheduled', 0, ?, ?, NULL,
+    '', ?, NULL)/*row*/
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
+
+-- insert_scheduled_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
 FROM
-  (SELECT ? AS id_/*row*/
-  UNION ALL SELECT ?/*row*/) AS r
+  (SELECT ? AS id_, ? AS lane_, ? AS job_key_, ? AS max_attempts_, ? AS due_at_, ? AS created_at_,
+      ? AS event_id_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
-WHERE events.id = r.id_
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.event_id = events.id)
-  AND NOT EXISTS
-  (SELECT 1
-  FROM runs
-  WHERE runs.event_id = events.id)
+WHERE events.id = r.event_id_
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)

@@ -18,6 +18,20 @@ WHERE 1 = 1
 ORDER BY 2, 7, 1
 ON CONFLICT DO NOTHING
 
+-- drop_bare_event
+DELETE
+FROM events
+USING unnest(?::text[]) AS r(id_)
+WHERE events.id = r.id_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id)
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id)
+
 -- insert_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
     created_at, finished_at)
@@ -40,19 +54,27 @@ WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
 
--- drop_bare_event
-DELETE
-FROM events
-USING unnest(?::text[]) AS r(id_)
-WHERE events.id = r.id_
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.event_id = events.id)
-  AND NOT EXISTS
-  (SELECT 1
-  FROM runs
-  WHERE runs.event_id = events.id)
+-- insert_scheduled_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, r.event_id_, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(id_,
+    event_id_, lane_, job_key_, max_attempts_, due_at_, created_at_)
+WHERE 1 = 1
+ORDER BY 3, 4, 1
+ON CONFLICT DO NOTHING
+
+-- insert_scheduled_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[]) AS r(id_,
+    lane_, job_key_, max_attempts_, due_at_, created_at_, event_id_), events
+WHERE events.id = r.event_id_
+ORDER BY 3, 4, 1
+ON CONFLICT DO NOTHING
 
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)

@@ -9,6 +9,19 @@ INSERT OR FAIL INTO events (id, source, type, payload, content_type, headers, de
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 
+-- drop_bare_event
+DELETE
+FROM events
+WHERE events.id = ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id)
+  AND NOT EXISTS
+  (SELECT 1
+  FROM runs
+  WHERE runs.event_id = events.id)
+
 -- insert_jobs
 INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
     last_error, created_at, finished_at)
@@ -23,18 +36,19 @@ FROM events
 WHERE events.id = ?
 ON CONFLICT DO NOTHING
 
--- drop_bare_event
-DELETE
+-- insert_scheduled_jobs
+INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
+    last_error, created_at, finished_at)
+VALUES (?, ?, ?, ?, 'scheduled', 0, ?, ?, NULL, '', ?, NULL)
+ON CONFLICT DO NOTHING
+
+-- insert_scheduled_jobs_if
+INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
+    last_error, created_at, finished_at)
+SELECT ?, events.id, ?, ?, 'scheduled', 0, ?, ?, NULL, '', ?, NULL
 FROM events
 WHERE events.id = ?
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.event_id = events.id)
-  AND NOT EXISTS
-  (SELECT 1
-  FROM runs
-  WHERE runs.event_id = events.id)
+ON CONFLICT DO NOTHING
 
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
