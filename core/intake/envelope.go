@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -45,6 +46,7 @@ type letter struct {
 	binary      bool              // the payload is not text: see [core.Event].Binary
 	contentType string            // empty if it is unknown or was dropped
 	headers     map[string]string // names in lower case; nil if there are none
+	dueAt       time.Time         // of the event's jobs; zero if the sender did not say it
 }
 
 // An envelope is a request, with the data about its event that is outside the payload.
@@ -87,11 +89,15 @@ func (e *envelope) open() (letter, error) {
 	if err != nil {
 		return letter{}, err
 	}
+	dueAt, err := e.dueAt()
+	if err != nil {
+		return letter{}, err
+	}
 	// This comes before headers, which copies the attributes.
 	e.dropUnbelieved(eventType)
 	l := letter{
 		eventType: eventType, deliveryID: deliveryID,
-		payload: e.payload(), binary: e.binary, contentType: e.contentType(), headers: e.headers(),
+		payload: e.payload(), binary: e.binary, contentType: e.contentType(), headers: e.headers(), dueAt: dueAt,
 	}
 	if hops > 0 {
 		if l.headers == nil {

@@ -14,11 +14,11 @@
 // a filter, a key or a schema first reads it.
 //
 // Where to change something: the data about a provider is one line of provider.go.
-// CloudEvents, topics and schedules have a file each. match.go finds the consumers of an
+// CloudEvents, topics, schedules and delays have a file each. match.go finds the consumers of an
 // event.
 //
-// intake knows nothing of HTTP but header names. It imports core, core/expr, core/sns and
-// the standard library, without net/http.
+// intake knows nothing of HTTP but header names. It imports core, core/expr, core/sns,
+// core/units and the standard library, without net/http.
 package intake
 
 import (
@@ -343,7 +343,9 @@ func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter,
 	}
 	event.ID = ids.At(s.place)
 	event.CreatedAt = receivedAt(r.At, event.ID)
-	return in.arrival(event, document, ids)
+	arrival, err := in.arrival(event, document, ids)
+	postpone(arrival, l.dueAt)
+	return arrival, err
 }
 
 // view returns the JSON view of an event's payload.
@@ -444,7 +446,7 @@ func (in *Intake) arrival(e core.Event, d *expr.Document, ids core.Block) (core.
 	if err := fits(wanted, d); err != nil {
 		return core.Arrival{}, err
 	}
-	arrival = arrivalFor(wanted, e, d, ids)
+	arrival = arrivalFor(wanted, e, d, ids, e.CreatedAt)
 	return arrival, legible(wanted, arrival, d)
 }
 
@@ -474,7 +476,7 @@ func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, too
 		return
 	}
 	for _, j := range a.Jobs {
-		in.Bell.Ring(j.Lane)
+		in.ring(j)
 	}
 	in.Observe(core.Accepted{Event: a.Event, Jobs: r.Jobs, Asked: a.Jobs, Took: took, Parent: parent})
 	for _, u := range a.Undecided {

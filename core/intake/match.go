@@ -30,6 +30,10 @@ type Consumer struct {
 	// MaxAttempts is the budget of its jobs, at least 1.
 	MaxAttempts int
 
+	// Delay is how long its jobs wait before they are due, unless the sender of an event says
+	// when they are.
+	Delay time.Duration
+
 	// Workflow is the workflow of which each event starts a run; nil for other consumers.
 	// Such a consumer has neither filter nor key, and MaxAttempts is the budget of the
 	// first step's job.
@@ -68,6 +72,7 @@ type target struct {
 	key         *expr.Path
 	reads       bool
 	maxAttempts int
+	delay       time.Duration
 	workflow    *Workflow
 	place       uint32 // place of its jobs' ids in their blocks; the places of its runs are beside
 }
@@ -90,7 +95,7 @@ func newMatcher(consumers []Consumer) matcher {
 }
 
 func (a *audience) add(c Consumer, place uint32) {
-	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, reads: c.Reads || c.Key != nil || c.Workflow != nil, maxAttempts: c.MaxAttempts, workflow: c.Workflow, place: place}
+	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, reads: c.Reads || c.Key != nil || c.Workflow != nil, maxAttempts: c.MaxAttempts, delay: c.Delay, workflow: c.Workflow, place: place}
 	// A literal that a pattern of the same consumer matches is left out: the consumer
 	// would be found twice.
 	literals, patterns := split(c.Events)
@@ -139,14 +144,14 @@ func (m matcher) match(source, eventType string) []target {
 }
 
 // arrivalFor returns an event with a job for each of the consumers whose filters select it,
-// and a run for each workflow.
+// and a run for each workflow. The delays of consumers begin at the time from.
 //
 // A consumer whose filter runs out of steps gets no job, and the other consumers get
 // theirs. The event is stored, so nothing is lost: the failure is logged and counted, and a
 // replay evaluates the filter again after its correction. Two alternatives were rejected.
 // To refuse the event would let one filter keep it from all other consumers. To make a job
 // for the consumer would deliver events that its filter may be there to exclude.
-func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block) core.Arrival {
+func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block, from time.Time) core.Arrival {
 	arrival := core.Arrival{Event: e, Jobs: make([]core.NewJob, 0, len(wanted))}
 	var about *expr.Context
 	for _, t := range wanted {
@@ -165,6 +170,9 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block)
 			}
 		}
 		job := core.NewJob{ID: ids.At(t.place + forJob), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
+		if t.delay > 0 {
+			job.DueAt = from.Add(t.delay)
+		}
 		arrival.Jobs = append(arrival.Jobs, job)
 		if t.workflow != nil {
 			arrival.Runs = append(arrival.Runs, t.workflow.run(ids.At(t.place+forRun), job.ID))
@@ -197,7 +205,7 @@ func unreadable(lane core.Lane, why error) error {
 
 // Rematch returns a function that matches a stored event with the consumers of now. The
 // result is an arrival with a new job for each consumer that wants the event and a new run
-// for each workflow, without keys. The schema of the source is not checked again. A
+// for each workflow, without keys. Delays of consumers begin now. The schema of the source is not checked again. A
 // workflow whose params the event lacks is left out, since there is no sender to refuse.
 func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival {
 	m := newMatcher(consumers)
@@ -216,7 +224,8 @@ func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival 
 				fit = append(fit, t)
 			}
 		}
-		return arrivalFor(fit, e, document, ids.Block())
+		block := ids.Block()
+		return arrivalFor(fit, e, document, block, block.At(0).Time())
 	}
 }
 

@@ -104,3 +104,13 @@ func TestFilterFailed(t *testing.T) {
 		t.Errorf("a replay = %d jobs and %v, want 3 and handlers.opposite undecided", len(again.Jobs), again.Undecided)
 	}
 }
+
+// TestRematchDelays: the delay of a consumer begins with the replay, not with the event.
+func TestRematchDelays(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	match := Rematch([]Consumer{{Lane: "handler/slow", Source: "app", MaxAttempts: 1, Delay: time.Hour}}, core.NewIDs(func() time.Time { return now }))
+	jobs := match(core.Event{ID: "01J00000000000000000000001", Source: "app", Type: "t", Payload: []byte(`{}`), CreatedAt: time.UnixMilli(1)}).Jobs
+	if len(jobs) != 1 || !jobs[0].DueAt.Equal(now.Add(time.Hour)) {
+		t.Errorf("jobs %+v, want one that is due at %v", jobs, now.Add(time.Hour))
+	}
+}
