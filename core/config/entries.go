@@ -72,6 +72,8 @@ type Handler struct {
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first
 	// event is delivered, default none.
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
+	// Delay is how long each job waits before it is due, 0s to 365d, default 0s: not at all.
+	Delay Duration `yaml:"delay" range:"0s 365d"`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
 	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word
@@ -111,6 +113,9 @@ type Queue struct {
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first
 	// event is queued, default none.
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
+	// Delay is how long each message waits before it is visible, 0s to 365d, default 0s: not at
+	// all.
+	Delay Duration `yaml:"delay" range:"0s 365d"`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
 	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.

@@ -97,13 +97,13 @@ func cronSources(c *config.Config) []cron.Source {
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
-		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Filter: h.Filter.Value, Key: h.IdempotencyKey.Value, Reads: h.Transform.Value != nil, MaxAttempts: h.Retry.Max}
+		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Filter: h.Filter.Value, Key: h.IdempotencyKey.Value, Reads: h.Transform.Value != nil, MaxAttempts: h.Retry.Max, Delay: h.Delay.Duration}
 		all = append(all, consumer)
 	}
 	for _, q := range c.SortedQueues() {
 		consumer := intake.Consumer{
 			Lane: core.QueueLane(q.Name), Source: q.Source, Events: q.Events, Filter: q.Filter.Value, Key: q.IdempotencyKey.Value,
-			MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited),
+			MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited), Delay: q.Delay.Duration,
 		}
 		all = append(all, consumer)
 	}
