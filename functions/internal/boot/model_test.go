@@ -156,7 +156,8 @@ func (p *process) worker(s core.Store) *worker.Worker {
 		worker.Limits{Slots: 60, Batch: 20, Drain: time.Minute}, targets)
 }
 
-// A noting worklist records when retries are due.
+// A noting worklist records when retries are due. It leaves out jobs that ended: if the process
+// dies before their end is stored, they are still due since the time that is recorded.
 type noting struct {
 	core.Worklist
 	p *process
@@ -166,7 +167,9 @@ func (n *noting) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Set
 	if !n.p.dead.Load() {
 		n.p.m.mu.Lock()
 		for _, o := range outcomes {
-			n.p.m.due[o.JobID] = o.DueAt
+			if !o.DueAt.IsZero() {
+				n.p.m.due[o.JobID] = o.DueAt
+			}
 		}
 		n.p.m.mu.Unlock()
 	}
