@@ -21,8 +21,8 @@ type holdService interface {
 }
 
 // newHold makes "gateway hold": jobs of a consumer wait until it is released, or until a time.
-// It asks POST /api/holds with --url, and manage.Holds.Hold otherwise. Holding what is held
-// already exits with 0 and changes the end and the reason.
+// It asks POST /api/holds with --url, and manage.Holds.Hold otherwise. A second hold
+// exits with 0 and changes the end and the reason.
 //
 // The hold is stored in the gate of the lane, which each claim reads: so it counts for every
 // process of the database from its commit on.
@@ -154,9 +154,9 @@ func (a *app) release(ctx context.Context, target string) error {
 func newHolds(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "holds",
-		Short: "Show what is held, since when and why",
-		Long: `Show which handlers, queues and workflows are held, since when, until when and why.
-Also those that the configuration does not have any more.`,
+		Short: "List the holds, since when and why",
+		Long: `List the held handlers, queues and workflows: since when, until when and why. The list
+has also the ones that the configuration does not have any more.`,
 		Example: `  gateway holds
   gateway holds --json | jq -r '.holds[].target'`,
 		GroupID: groupInspect,

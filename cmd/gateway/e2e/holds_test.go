@@ -70,7 +70,7 @@ const (
 	// holdGrace bounds a claim, a delivery and a request that were under way, on a busy machine.
 	holdGrace = 750 * time.Millisecond
 
-	// holdTold is after which time a receive is told of the hold: its answer depends on a look
+	// holdTold is the time after which the reply to a receive shows the hold: it depends on a look
 	// that is at most a second old.
 	holdTold = time.Second + holdGrace
 )
@@ -461,7 +461,7 @@ func (s *holdStory) release() (handler time.Time) {
 	return handler
 }
 
-// finish waits for the backlog, and requires that each job of what was held was tried once.
+// finish waits for the backlog, and requires that each job of the held consumers was tried once.
 func (s *holdStory) finish(released time.Time) {
 	s.t.Helper()
 	db := s.last().ledger()

@@ -12,7 +12,7 @@ import (
 )
 
 // Outside checks a running gateway through its address: its health, the access to its API, its
-// clock, the handlers whose breaker is open, and what is held. It returns an error only if ctx ends. Any other
+// clock, the handlers whose breaker is open, and the holds. It returns an error only if ctx ends. Any other
 // failure is the result of a check.
 func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 	v := outside{Client: c}
