@@ -132,15 +132,21 @@ func jobRows(a core.Arrival, certain bool) (ready, later [][]any) {
 	now := millis(a.Event.CreatedAt)
 	ready = make([][]any, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
-		due := millis(a.Due(j))
-		row := []any{string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), due, now, string(a.Event.ID)}
+		delayed := a.Due(j).After(a.Event.CreatedAt)
+		due := now
+		if delayed {
+			due = millis(j.DueAt)
+		}
+		var row []any
 		if certain {
 			row = []any{string(j.ID), string(a.Event.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), due, now}
-		}
-		if due == now {
-			ready = append(ready, row)
 		} else {
+			row = []any{string(j.ID), string(j.Lane), orNull(j.Key), int64(j.MaxAttempts), due, now, string(a.Event.ID)}
+		}
+		if delayed {
 			later = append(later, row)
+		} else {
+			ready = append(ready, row)
 		}
 	}
 	return ready, later

@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// holdsOps measures [core.Holds], requests of operators. Holding is also part of a doctor's and
-// a metric's look.
+// holdsOps measures [core.Holds], requests of operators. Holding also says why jobs of a held
+// lane wait.
 type holdsOps struct{ hold, unhold, holding *op }
 
 func newHoldsOps(f opFamilies) holdsOps {
