@@ -138,7 +138,7 @@ func TestStatuses(t *testing.T) {
 		if got, err := ParseStatus(string(s)); got != s || err != nil {
 			t.Errorf("ParseStatus(%q) = %q, %v", s, got, err)
 		}
-		if want := s == Completed || s == Dead; s.Finished() != want {
+		if want := s == Completed || s == Dead || s == Canceled; s.Finished() != want {
 			t.Errorf("%s.Finished() = %v", s, !want)
 		}
 	}

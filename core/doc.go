@@ -24,6 +24,8 @@
 //	                  Retry  │                       │
 //	                         └─────────── dead ◀─────┘
 //
+//	Cancel: any job that waits, or whose lease is over ──▶ canceled ── Retry ──▶ available
+//
 //	Take    due := end of the lease
 //	Settle  due := now + backoff, or the time that a workflow waits for
 //
@@ -90,6 +92,8 @@
 //   - settle: to store an outcome. It ends the lease.
 //   - release: to give a taken job back untried. The attempt does not count.
 //   - dead: the status of a job that used up its attempts. Only an operator revives it.
+//   - canceled: the status of a job that an operator ended while it waited. Only an operator
+//     revives it, by its id.
 //   - stray: a lane with jobs whose consumer is in no running configuration.
 //   - delivery: a call of a handler, with the event as its body.
 //   - tick: one round of a service that looks for work and does it. In the long-lived
@@ -119,6 +123,7 @@
 //   - fact: something that happened and is stored. Logs, metrics and traces show facts.
 //   - replay: to make new jobs for a stored event.
 //   - retry: to make dead jobs available again, with all their attempts.
+//   - cancel: to end the jobs of an event that wait, or a run that is not finished.
 //   - turn: the right of one process to do a periodic duty once. See [Upkeep].
 //   - purge: to delete finished records that are old enough.
 //   - drain: to delete the jobs of one lane.

@@ -11,7 +11,7 @@ import (
 // API, command line, metrics, logs and store.
 type Status string
 
-// The six statuses of a job.
+// The seven statuses of a job.
 const (
 	Available Status = "available" // due: never tried, brought back by an operator, or its time has come
 	Scheduled Status = "scheduled" // waits for its time: a wait of a workflow, or a callback until its timeout
@@ -19,11 +19,12 @@ const (
 	Completed Status = "completed" // done; final
 	Retryable Status = "retryable" // failed, waiting for its next attempt
 	Dead      Status = "dead"      // it failed for good; only an operator brings it back
+	Canceled  Status = "canceled"  // an operator ended it before it was done; only an operator brings it back
 )
 
 // Statuses lists all statuses in the order of a job's life.
 func Statuses() []Status {
-	return []Status{Available, Scheduled, Running, Completed, Retryable, Dead}
+	return []Status{Available, Scheduled, Running, Completed, Retryable, Dead, Canceled}
 }
 
 // ParseStatus reads a status as users write it. The error is a [Refusal] of kind [Invalid].
@@ -33,11 +34,11 @@ func ParseStatus(s string) (Status, error) {
 			return known, nil
 		}
 	}
-	return "", Refuse(Invalid, "status must be one of available, scheduled, running, completed, retryable, dead; not %q", s)
+	return "", Refuse(Invalid, "status must be one of available, scheduled, running, completed, retryable, dead, canceled; not %q", s)
 }
 
 // Finished reports whether a job in this status is done: no worker takes it again.
-func (s Status) Finished() bool { return s == Completed || s == Dead }
+func (s Status) Finished() bool { return s == Completed || s == Dead || s == Canceled }
 
 // A Lane is the line in which a job waits. Each consumer has its own, so that the backlog
 // of one consumer never delays another. It is written "handler/<name>", "queue/<name>",
@@ -171,7 +172,7 @@ type Job struct {
 
 	LastError  string // why the newest attempt failed; empty if no attempt failed
 	CreatedAt  time.Time
-	FinishedAt time.Time // when it became completed or dead; zero before
+	FinishedAt time.Time // when it became completed, dead or canceled; zero before
 }
 
 // MaxRepeats is how many times the last attempt of a job is repeated while its outcome is

@@ -293,7 +293,8 @@ type Backlog interface {
 	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
 
 	// Completed is the number of completed jobs that are still stored. It counts up to
-	// MaxDepth, and may be too high if there are more than ten times as many dead jobs.
+	// MaxDepth, and may be too high if there are more than ten times as many dead or
+	// canceled jobs.
 	Completed(ctx context.Context) (int, error)
 }
 
@@ -302,6 +303,7 @@ type Tally struct {
 	Pending    int // due, or waiting for their next attempt
 	Processing int // held under a lease that is not over
 	Dead       int
+	Canceled   int
 
 	// Retryable counts the pending jobs that failed before, or whose lease ended.
 	Retryable int
@@ -354,7 +356,8 @@ type Operations interface {
 	// ones: see [Job.Earlier]. An empty id means all dead jobs, or the dead jobs of one
 	// lane if lane is set. The job with the given id is due at once, and counts, also if
 	// it waits for a later attempt or for its time: it keeps the attempts that it had
-	// left. Any other job that is not dead stays as it is. The StrayTime of every stray
+	// left. The job with the given id is revived like a dead one if it is canceled. Any
+	// other job that is not dead stays as it is. The StrayTime of every stray
 	// lane begins anew, so that revived jobs wait for all of it. Jobs of workflows stay
 	// dead, because their runs are redriven instead.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
@@ -366,11 +369,29 @@ type Operations interface {
 	// and returns the same.
 	Replay(ctx context.Context, now time.Time, arrivals ...Arrival) (int, error)
 
-	// Drain deletes jobs of a lane that are not completed and whose id is below the given
-	// one, with their attempts, and returns the number of deleted jobs: at most limit,
-	// and fewer only if no more are left. A lease of a deleted job is void. The events of
+	// Cancel gives the waiting jobs of an event the status Canceled, and returns how many
+	// jobs of the event it canceled, how many run, and how many had finished before. A job
+	// waits if it is available, scheduled or retryable, or if its lease is over. Running
+	// jobs whose lease is not over stay as they are. The jobs of workflows stay as they
+	// are and are not counted, because their runs are canceled instead. Of a Cancel and a
+	// Take at the same time, exactly one gets each job. A canceled job has no lease, so
+	// that no outcome, ack or release counts afterwards. Canceling again changes nothing,
+	// and returns the same at the same time. A missing event is refused as NotFound.
+	Cancel(ctx context.Context, now time.Time, event ID) (Cancellation, error)
+
+	// Drain deletes jobs of a lane that are neither completed nor canceled and whose id is
+	// below the given one, with their attempts, and returns the number of deleted jobs: at
+	// most limit, and fewer only if no more are left. A lease of a deleted job is void. The events of
 	// the jobs stay until they are purged.
 	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
+}
+
+// A Cancellation is the result of [Operations.Cancel]. It counts jobs of the event, except
+// jobs of workflows.
+type Cancellation struct {
+	Canceled int // the call ended them
+	Running  int // a worker or consumer holds them; they were left alone
+	Finished int // they were completed, dead or canceled before the call
 }
 
 // Holds stops lanes and lets them go on.

@@ -51,23 +51,23 @@ type Dialect struct {
 	// of jobs_event, which the other databases append to each index by themselves.
 	extraColumns map[string]string
 
-	// The next two groups find jobs by the four partial indexes on a lane: jobs_waiting,
-	// jobs_dead, jobs_lapsing and jobs_done. They are empty except on MySQL.
+	// The next two groups find jobs by the five partial indexes on a lane: jobs_waiting,
+	// jobs_dead, jobs_lapsing, jobs_done and jobs_canceled. They are empty except on MySQL.
 	//
 	// waitingLane and the other lanes are the column that leads the index. MySQL: due_lane,
-	// dead_lane, last_lane and done_lane. Elsewhere: lane. A statement that names lane instead
+	// dead_lane, last_lane, done_lane and canceled_lane. Elsewhere: lane. A statement that names lane instead
 	// would not use the index on MySQL.
-	waitingLane, deadLane, lapsingLane, doneLane string
+	waitingLane, deadLane, lapsingLane, doneLane, canceledLane string
 
 	// inWaiting and the others are the condition of the index. MySQL: "due_lane IS NOT NULL".
 	// Elsewhere it is the condition of the partial index, "due_at IS NOT NULL": a planner uses
 	// a partial index only if the statement repeats its condition or one that implies it.
-	inWaiting, inDead, inLapsing, inDone string
+	inWaiting, inDead, inLapsing, inDone, inCanceled string
 
-	// createDoneSQL creates the index of completed jobs; %s is its name. It is a statement of
-	// its own, since on MySQL one ALTER TABLE adds the generated column and the index: the
-	// column was added later than those in extraColumns.
-	createDoneSQL string
+	// createDoneSQL creates the index of completed jobs, and createCanceledSQL that of canceled
+	// jobs; %s is its name. They are statements of their own, since on MySQL one ALTER TABLE adds
+	// the generated column and the index: the column was added later than those in extraColumns.
+	createDoneSQL, createCanceledSQL string
 
 	// onConflict ends an INSERT that skips a row whose key exists, as {on_conflict events.id}.
 	// SQLite and PostgreSQL: "ON CONFLICT DO NOTHING". MySQL: "ON DUPLICATE KEY UPDATE id = id".
@@ -179,7 +179,7 @@ var SQLite = Dialect{
 	// to undo one failed statement alone; here an error undoes the whole batch.
 	insertInto:    "INSERT OR FAIL INTO ",
 	insertValues:  func(row string) string { return "VALUES (" + row + ")" },
-	createDoneSQL: createDonePartial,
+	createDoneSQL: createDonePartial, createCanceledSQL: createCanceledPartial,
 	// SQLite looks at the value of a bare parameter when it plans. So it planned again each
 	// time a value was bound, for 4 % of an event's CPU.
 	limitParam:      "? + 0",
@@ -252,20 +252,21 @@ var Postgres = Dialect{
 	partialIndex:      "WHERE %s",
 	// PostgreSQL's indexes do not end with the primary key. Without the id, the planner lists
 	// an event's jobs by the primary key, through all jobs.
-	extraColumns:    map[string]string{"jobs_event": ", id"},
-	onConflict:      "ON CONFLICT DO NOTHING",
-	lockRows:        "FOR UPDATE OF %s",
-	insertOrder:     map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
-	compareAsRow:    true,
-	purgeRows:       12, // storing 200 events a second: p99 1.5 times as high as without a purge. With 100, 8 times
-	createDoneSQL:   createDonePartial,
-	limitParam:      "?::bigint",
-	rowSource:       postgresRows,
-	updateSQL:       "UPDATE $table SET $set FROM $rows WHERE $where",
-	deleteSQL:       "DELETE FROM $table USING $rows WHERE $where",
-	pickSQL:         "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
-	updatePickedSQL: "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
-	schemaLockSQL:   "SELECT pg_advisory_xact_lock(8888118118118)",
+	extraColumns:      map[string]string{"jobs_event": ", id"},
+	onConflict:        "ON CONFLICT DO NOTHING",
+	lockRows:          "FOR UPDATE OF %s",
+	insertOrder:       map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
+	compareAsRow:      true,
+	purgeRows:         12, // storing 200 events a second: p99 1.5 times as high as without a purge. With 100, 8 times
+	createDoneSQL:     createDonePartial,
+	createCanceledSQL: createCanceledPartial,
+	limitParam:        "?::bigint",
+	rowSource:         postgresRows,
+	updateSQL:         "UPDATE $table SET $set FROM $rows WHERE $where",
+	deleteSQL:         "DELETE FROM $table USING $rows WHERE $where",
+	pickSQL:           "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
+	updatePickedSQL:   "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
+	schemaLockSQL:     "SELECT pg_advisory_xact_lock(8888118118118)",
 }
 
 // MySQL is the dialect of MySQL 8.0 and of MariaDB 10.6 and later. The part of a statement
@@ -295,6 +296,10 @@ var MySQL = Dialect{
 	inDone:       "done_lane IS NOT NULL",
 	createDoneSQL: `ALTER TABLE jobs ADD COLUMN done_lane VARBINARY(255) GENERATED ALWAYS AS
 		(CASE WHEN status = 'completed' THEN lane END) STORED, ADD INDEX %s (done_lane, id)`,
+	canceledLane: "canceled_lane",
+	inCanceled:   "canceled_lane IS NOT NULL",
+	createCanceledSQL: `ALTER TABLE jobs ADD COLUMN canceled_lane VARBINARY(255) GENERATED ALWAYS AS
+		(CASE WHEN status = 'canceled' THEN lane END) STORED, ADD INDEX %s (canceled_lane, id)`,
 	inWaiting: "due_lane IS NOT NULL",
 	inDead:    "dead_lane IS NOT NULL",
 	inLapsing: "last_lane IS NOT NULL",

@@ -31,7 +31,7 @@
 // # The index of a claim
 //
 // The index jobs_waiting serves each claim, each look for due jobs, and the counts of a lane's
-// unfinished jobs. Dead jobs are counted in jobs_dead.
+// unfinished jobs. Dead jobs are counted in jobs_dead, canceled ones in jobs_canceled.
 //
 //   - SQLite, D1 and PostgreSQL: (lane, due_at, id, status), a partial index WHERE due_at IS
 //     NOT NULL.
@@ -68,7 +68,8 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go and joblist.go.
-//   - Calendar: calendar.go. Operations: upkeep.go (Retry), replay.go, and Drain in pull.go.
+//   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
+//     pull.go.
 //   - Upkeep: schema.go (Migrate), purge.go with purgesize.go, sweep.go, turns.go, rehearse.go
 //     and upkeep.go. timed.go measures the database's clock.
 //
@@ -126,6 +127,7 @@
 //     are settled.
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
 //     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
+//     A Cancel locks jobs alone, and skips locked ones: see cancel.go.
 //
 // # Queues
 //
@@ -211,17 +213,19 @@
 // the time in its id. So a span of time is a span of ids, plus a minute at each end.
 //
 // A listing of the jobs of a lane or status looks among the newest jobs first. If those do not
-// fill a page, it goes lane by lane through the index of waiting, of dead or of completed
-// jobs. The index of completed jobs is written once in a job's life, when the job is settled,
-// for 1 µs. The alternative was an index of status, lane and id. Each claim would move a row
-// in it, for some 4 of the 170 µs that an event takes end to end, and waiting jobs would be in
+// fill a page, it goes lane by lane through the index of waiting, of dead, of completed or of
+// canceled jobs. The index of completed jobs is written once in a job's life, when the job is
+// settled, for 1 µs. The alternative was an index of status, lane and id. Each claim would move a
+// row in it, for some 4 of the 170 µs that an event takes end to end, and waiting jobs would be in
 // the order of the listing. Now the waiting jobs of a lane are read and sorted, lane by lane:
 // where a million wait, the few that have another status than the rest are found in some
-// tenths of a second.
+// tenths of a second. The index of canceled jobs is written when a job is canceled. On MySQL it
+// has an entry for each job, as jobs_dead has, but only a change to or from this status moves the
+// entry.
 //
-// Completed jobs are counted as the finished ones that are not dead: an index of finished jobs
-// with the status would be written by each claim on MySQL, which cannot leave unfinished jobs
-// out.
+// Completed jobs are counted as the finished ones that are neither dead nor canceled: an index of
+// finished jobs with the status would be written by each claim on MySQL, which cannot leave
+// unfinished jobs out.
 //
 // # Group commit
 //

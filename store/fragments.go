@@ -28,6 +28,8 @@ func (d Dialect) sql(text string) string {
 			return strings.NewReplacer("$table", table, "$index", index).Replace(d.dropIndexSQL)
 		case "create_done":
 			return fillIn(d.createDoneSQL, rest)
+		case "create_canceled":
+			return fillIn(d.createCanceledSQL, rest)
 		case "lock_rows":
 			return fillIn(d.lockRows, rest)
 		case "from":
@@ -68,6 +70,8 @@ func (d Dialect) plain(f string) string {
 		return orElse(d.lapsingLane, "lane")
 	case "{done_lane}":
 		return orElse(d.doneLane, "lane")
+	case "{canceled_lane}":
+		return orElse(d.canceledLane, "lane")
 	case "{in_waiting}":
 		return orElse(d.inWaiting, "due_at IS NOT NULL")
 	case "{in_dead}":
@@ -76,6 +80,8 @@ func (d Dialect) plain(f string) string {
 		return orElse(d.inLapsing, onLastTry)
 	case "{in_done}":
 		return orElse(d.inDone, "status = 'completed'")
+	case "{in_canceled}":
+		return orElse(d.inCanceled, "status = 'canceled'")
 	}
 	panic("store: a statement has the unknown fragment " + f)
 }
@@ -103,6 +109,9 @@ func splitIndexName(index string) (table, name string) {
 
 // createDonePartial creates the partial index of completed jobs.
 const createDonePartial = "CREATE INDEX IF NOT EXISTS %s ON jobs (lane, id) WHERE status = 'completed'"
+
+// createCanceledPartial creates the partial index of canceled jobs.
+const createCanceledPartial = "CREATE INDEX IF NOT EXISTS %s ON jobs (lane, id) WHERE status = 'canceled'"
 
 // onLastTry is the condition of jobs_lapsing: a running job that is dead once its lease ends.
 const onLastTry = "status = 'running' AND attempt >= max_attempts"

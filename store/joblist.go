@@ -142,7 +142,7 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 	return jobs, nil
 }
 
-// A jobIndex is one of the partial indexes of jobs: waiting, dead or completed.
+// A jobIndex is one of the partial indexes of jobs: waiting, dead, completed or canceled.
 type jobIndex struct {
 	ids      listing   // lists the jobs of a lane in it
 	lanes    statement // lists its lanes
@@ -150,18 +150,21 @@ type jobIndex struct {
 }
 
 // indexesOf returns the indexes that contain the jobs with a status. All jobs are in one of the
-// three.
+// four.
 func (s *Store) indexesOf(status core.Status) []jobIndex {
 	waiting := jobIndex{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
 	dead := jobIndex{s.sql.jobsDead, s.sql.lanesDead, false}
 	done := jobIndex{s.sql.jobsDone, s.sql.lanesDone, false}
+	canceled := jobIndex{s.sql.jobsCanceled, s.sql.lanesCanceled, false}
 	switch status {
 	case "":
-		return []jobIndex{waiting, dead, done}
+		return []jobIndex{waiting, dead, done, canceled}
 	case core.Dead:
 		return []jobIndex{dead}
 	case core.Completed:
 		return []jobIndex{done}
+	case core.Canceled:
+		return []jobIndex{canceled}
 	}
 	return []jobIndex{waiting}
 }

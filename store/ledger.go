@@ -245,22 +245,26 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 	return paged(rows, limit, (*rowReader).jobDetail), nil
 }
 
-// maxDeadCounted bounds how many dead jobs Completed can subtract.
-const maxDeadCounted = 10 * core.MaxDepth
+// maxEndedCounted bounds how many dead jobs Completed can subtract, and how many canceled ones.
+const maxEndedCounted = 10 * core.MaxDepth
 
 // Completed counts completed jobs. See core.Backlog. It counts finished jobs and subtracts the
-// dead ones. The dead are counted first: a job that dies in between makes the result one too
-// high. Counted last, it would make the result one too low, as if a completed job had vanished.
+// dead and canceled ones. These are counted first: a job that dies in between makes the result one
+// too high. Counted last, it would make the result one too low, as if a completed job had vanished.
 func (s *Store) Completed(ctx context.Context) (int, error) {
-	dead, err := s.count(ctx, s.sql.buried, int64(maxDeadCounted))
+	others := 0
+	for _, st := range []statement{s.sql.buried, s.sql.calledOff} {
+		n, err := s.count(ctx, st, int64(maxEndedCounted))
+		if err != nil {
+			return 0, fmt.Errorf("count completed jobs: %w", err)
+		}
+		others += n
+	}
+	over, err := s.count(ctx, s.sql.over, int64(others+core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("count completed jobs: %w", err)
 	}
-	over, err := s.count(ctx, s.sql.over, int64(dead+core.MaxDepth))
-	if err != nil {
-		return 0, fmt.Errorf("count completed jobs: %w", err)
-	}
-	return max(0, over-dead), nil
+	return max(0, over-others), nil
 }
 
 // count returns the number that a statement reads.
@@ -288,10 +292,13 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 // ledgerSQL are the statements of the Ledger and of listings.
 type ledgerSQL struct {
-	event, job, attempts, depth, finished, over, buried     statement
-	sourcesOf, lanesWaiting, lanesDead, lanesDone, readJobs statement
-	events                                                  eventListing
-	jobs, jobsNear, jobsWaiting, jobsDead, jobsDone         listing
+	event, job, attempts, depth, finished, over       statement
+	buried, calledOff                                 statement
+	sourcesOf, readJobs                               statement
+	lanesWaiting, lanesDead, lanesDone, lanesCanceled statement
+	events                                            eventListing
+	jobs, jobsNear                                    listing
+	jobsWaiting, jobsDead, jobsDone, jobsCanceled     listing
 }
 
 func newLedgerSQL(d Dialect) ledgerSQL {
@@ -305,7 +312,8 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
 		over: reading("over", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
 			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`)),
-		buried: reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} LIMIT {limit}) AS counted`)),
+		buried:    reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} LIMIT {limit}) AS counted`)),
+		calledOff: reading("called_off", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} LIMIT {limit}) AS counted`)),
 
 		events:    d.eventListing("events", eventSummary),
 		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
@@ -317,15 +325,18 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		// In jobs_waiting, the jobs of a lane are in the order of due times. COALESCE keeps the
 		// planner from taking the primary key for the order of ids.
 		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?`)},
-		// jobs_dead and jobs_done have the order of the listing.
+		// jobs_dead, jobs_done and jobs_canceled have the order of the listing.
 		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}}
 			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)},
 		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {in_done} AND {from {done_lane}} AND {below {done_lane}}
 			ORDER BY {done_lane} DESC, id DESC LIMIT {limit}`)},
+		jobsCanceled: listing{"jobs_canceled", t(`SELECT id AS job FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {from {canceled_lane}} AND {below {canceled_lane}}
+			ORDER BY {canceled_lane} DESC, id DESC LIMIT {limit}`)},
 
-		lanesWaiting: reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),
-		lanesDead:    reading("jobs_dead_lanes", d.distinctValues(`{dead_lane}`, `jobs{use jobs_dead}`, `{in_dead}`)),
-		lanesDone:    reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
-		readJobs:     reading("read_jobs", d.selectRows(jobDetail, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+		lanesWaiting:  reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),
+		lanesDead:     reading("jobs_dead_lanes", d.distinctValues(`{dead_lane}`, `jobs{use jobs_dead}`, `{in_dead}`)),
+		lanesDone:     reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
+		lanesCanceled: reading("jobs_canceled_lanes", d.distinctValues(`{canceled_lane}`, `jobs{use jobs_canceled}`, `{in_canceled}`)),
+		readJobs:      reading("read_jobs", d.selectRows(jobDetail, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }

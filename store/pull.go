@@ -113,11 +113,12 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
 	for _, l := range lanes {
-		// Each lane has two results: first jobs_waiting, then jobs_dead.
+		// Each lane has three results: of jobs_waiting, of jobs_dead and of jobs_canceled.
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
 			s.sql.tally.with(ms, ms, ms, ms, lane, most),
-			s.sql.tallyDead.with(lane, most))
+			s.sql.tallyDead.with(lane, most),
+			s.sql.tallyCanceled.with(lane, most))
 	}
 	if len(stmts) == 0 {
 		return tallies, nil
@@ -127,28 +128,30 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 	}
 	for i, l := range lanes {
-		waiting, err := onlyRow(s.sql.tally, results[2*i].Rows)
-		if err != nil {
+		if tallies[l], err = s.tallyOf(now, results[3*i:3*i+3]); err != nil {
 			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 		}
-		dead, err := countIn(s.sql.tallyDead, results[2*i+1].Rows)
-		if err != nil {
-			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
-		}
-		tallies[l] = tallyOf(now, waiting, dead)
 	}
 	return tallies, nil
 }
 
-// tallyOf reads a row of tally.
-func tallyOf(now time.Time, waiting []any, dead int) core.Tally {
+// tallyOf reads the three results of a lane.
+func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
+	waiting, err := onlyRow(s.sql.tally, counted[0].Rows)
+	if err != nil {
+		return core.Tally{}, err
+	}
 	r := rowReader{waiting}
-	t := core.Tally{Pending: r.number(), Retryable: r.number(), Processing: r.number(), Dead: dead}
+	t := core.Tally{Pending: r.number(), Retryable: r.number(), Processing: r.number()}
 	if oldest := r.time(); !oldest.After(now) {
 		t.OldestDue = oldest
 	}
 	t.Scheduled = r.number()
-	return t
+	if t.Dead, err = countIn(s.sql.tallyDead, counted[1].Rows); err != nil {
+		return core.Tally{}, err
+	}
+	t.Canceled, err = countIn(s.sql.tallyCanceled, counted[2].Rows)
+	return t, err
 }
 
 // Peek returns due jobs without leasing them. See core.Backlog. It begins at the first job of
@@ -194,7 +197,7 @@ func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit 
 	return total, nil
 }
 
-// drainChunk reads the ids of up to limit jobs and deletes the jobs that are not completed yet.
+// drainChunk reads the ids of up to limit jobs and deletes the jobs that are neither completed nor canceled yet.
 // The batch is not merged with others, so that the number is exact.
 func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
 	found, err := s.readBatch(ctx,
@@ -225,7 +228,7 @@ const refGuard = `jobs.id = r.id AND jobs.lane = r.lane AND jobs.status = 'runni
 // pullSQL are the statements for queues and backlogs.
 type pullSQL struct {
 	ack, extend, held, lapsed, peek, deadLetters        statement
-	tally, tallyDead                                    statement
+	tally, tallyDead, tallyCanceled                     statement
 	drainWaiting, drainDead, drainJobs, drainedAttempts statement
 }
 
@@ -257,11 +260,13 @@ func newPullSQL(d Dialect) pullSQL {
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
 		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
 
+		tallyCanceled: reading("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {canceled_lane} = ? LIMIT {limit}) AS counted`)),
+
 		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
 		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
-		// The guard keeps jobs that were completed since their ids were read, and with them
-		// their attempts.
-		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status <> 'completed'`)),
+		// The guard keeps jobs that were completed or canceled since their ids were read, and
+		// with them their attempts.
+		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status NOT IN ('completed', 'canceled')`)),
 		drainedAttempts: writing("drain_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
 	}
 }

@@ -189,6 +189,8 @@ var schemaSteps = []string{
 	43: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} held_since {int} NOT NULL DEFAULT 0`,
 	44: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} held_until {int} NOT NULL DEFAULT 0`,
 	45: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} hold_reason {text}`,
+	// Canceled jobs by lane, for their list and counts.
+	46: `{create_canceled jobs_canceled}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.
@@ -263,8 +265,10 @@ func stepName(sql string) string {
 		_, index = splitIndexName(strings.TrimSuffix(index, "}"))
 		return "drop index " + index
 	}
-	if index, makes := strings.CutPrefix(sql, "{create_done "); makes {
-		return "create index " + strings.TrimSuffix(index, "}")
+	for _, fragment := range []string{"{create_done ", "{create_canceled "} {
+		if index, makes := strings.CutPrefix(sql, fragment); makes {
+			return "create index " + strings.TrimSuffix(index, "}")
+		}
 	}
 	words := strings.Fields(sql)
 	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column_if_not_exists} name

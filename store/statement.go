@@ -63,6 +63,7 @@ type statements struct {
 	holdsSQL
 	pullSQL
 	upkeepSQL
+	cancelSQL
 	replaySQL
 	turnsSQL
 	purgeSQL
@@ -85,6 +86,7 @@ func newStatements(d Dialect) statements {
 		holdsSQL:     newHoldsSQL(d),
 		pullSQL:      newPullSQL(d),
 		upkeepSQL:    newUpkeepSQL(d),
+		cancelSQL:    newCancelSQL(d),
 		replaySQL:    newReplaySQL(d),
 		turnsSQL:     newTurnsSQL(d),
 		purgeSQL:     newPurgeSQL(d),

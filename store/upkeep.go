@@ -16,7 +16,7 @@ const retryChunk = 1000
 // jobs first and stops after as many, so that jobs which die again meanwhile do not keep it
 // going.
 //
-// With an id it also makes a waiting job due now. A workflow's jobs cannot be retried one by
+// With an id it also revives a canceled job, and makes a waiting job due now. A workflow's jobs cannot be retried one by
 // one: a redrive makes new ones.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
@@ -90,7 +90,7 @@ type upkeepSQL struct {
 func newUpkeepSQL(d Dialect) upkeepSQL {
 	t := d.sql
 	return upkeepSQL{
-		retryOne:   writing("retry", t(`UPDATE jobs SET `+revived+` WHERE status = 'dead' AND id = ? AND `+noWorkflow)),
+		retryOne:   writing("retry", t(`UPDATE jobs SET `+revived+` WHERE status IN ('dead', 'canceled') AND id = ? AND `+noWorkflow)),
 		retryEarly: writing("retry_early", t(`UPDATE jobs SET due_at = ? WHERE status IN ('available', 'scheduled', 'retryable') AND due_at > ? AND id = ? AND `+noWorkflow)),
 		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}`)),
 		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` LIMIT {limit}`)),

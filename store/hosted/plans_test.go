@@ -148,7 +148,7 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 
 // walks are the statements that read along an index until they have counted or changed enough
 // rows.
-var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "over", "buried", "jobs_waiting"}
+var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "over", "buried", "called_off", "jobs_waiting"}
 
 // large are the tables that may have many rows, by their names in statements.
 var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above"}
@@ -227,7 +227,8 @@ func TestPlans(t *testing.T) {
 		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
-		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead",
+		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead", "tally_canceled",
+		"cancel", "canceled", "canceled_event", "called_off", "jobs_canceled", "jobs_canceled_lanes",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",
 		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",

@@ -265,6 +265,60 @@ func TestRetryDoesNotWait(t *testing.T) {
 	}
 }
 
+// TestCancelDoesNotWait: a job whose row is locked does not delay the end of the others. It is
+// canceled once its row is free.
+func TestCancelDoesNotWait(t *testing.T) {
+	ctx := context.Background()
+	conn := opened(t, servers.MySQL(t))
+	s := migrated(t, conn)
+	a, now := arrival(core.NewIDs(core.SystemClock), "handler/a", 2), time.Now().Truncate(time.Millisecond)
+	if _, err := s.Accept(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	first, ids := core.Job{ID: a.Jobs[0].ID, EventID: a.Event.ID}, []core.ID{a.Jobs[0].ID, a.Jobs[1].ID}
+	other, err := conn.pool.take(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.pool.put(other)
+	if _, err := other.query(ctx, fmt.Sprintf("BEGIN; SELECT id FROM jobs WHERE id = '%s' FOR UPDATE", first.ID), nil); err != nil {
+		t.Fatal(err)
+	}
+	type canceled struct {
+		core.Cancellation
+		err error
+	}
+	done := make(chan canceled, 1)
+	go func() {
+		c, err := s.Cancel(ctx, now, first.EventID)
+		done <- canceled{c, err}
+	}()
+	for {
+		j, err := s.Job(ctx, ids[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.Status == core.Canceled {
+			break
+		}
+		select {
+		case c := <-done:
+			t.Fatalf("Cancel beside a lock on one of two = %+v, and the other job is %s", c, j.Status)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if _, err := other.query(ctx, "ROLLBACK", nil); err != nil {
+		t.Fatal(err)
+	}
+	c := <-done
+	if core.IsKind(c.err, core.Unavailable) { // the machine is slow, and Cancel gave up
+		c.Cancellation, c.err = s.Cancel(ctx, now, first.EventID)
+	}
+	if c.err != nil || c.Cancellation != (core.Cancellation{Canceled: 2}) {
+		t.Errorf("Cancel after the lock = %+v, want 2 canceled", c)
+	}
+}
+
 // TestServerIsKilled kills the server under load and starts it again. All confirmed events are
 // stored, and the store continues without a restart.
 func TestServerIsKilled(t *testing.T) {

@@ -295,6 +295,63 @@ func TestRetryDoesNotWait(t *testing.T) {
 	}
 }
 
+// TestCancelDoesNotWait: a job whose row is locked does not delay the end of the others. It is
+// canceled once its row is free.
+func TestCancelDoesNotWait(t *testing.T) {
+	t.Parallel()
+	ctx, address := t.Context(), servers.Postgres(t)
+	s := migrated(t, opened(t, address))
+	now := time.Now().Truncate(time.Millisecond)
+	ids := put(t, s, now, 2)
+	first, err := s.Job(ctx, ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgx.Connect(ctx, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	for _, sql := range []string{"BEGIN", fmt.Sprintf("SELECT 1 FROM jobs WHERE id = '%s' FOR UPDATE", ids[0])} {
+		if _, err := other.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type canceled struct {
+		core.Cancellation
+		err error
+	}
+	done := make(chan canceled, 1)
+	go func() {
+		c, err := s.Cancel(ctx, now, first.EventID)
+		done <- canceled{c, err}
+	}()
+	for {
+		j, err := s.Job(ctx, ids[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.Status == core.Canceled {
+			break
+		}
+		select {
+		case c := <-done:
+			t.Fatalf("Cancel beside a lock on one of two = %+v, and the other job is %s", c, j.Status)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	c := <-done
+	if core.IsKind(c.err, core.Unavailable) { // the machine is slow, and Cancel gave up
+		c.Cancellation, c.err = s.Cancel(ctx, now, first.EventID)
+	}
+	if c.err != nil || c.Cancellation != (core.Cancellation{Canceled: 2}) {
+		t.Errorf("Cancel after the lock = %+v, want 2 canceled", c)
+	}
+}
+
 // put accepts an event with n jobs, and returns the ids of the jobs.
 func put(t *testing.T, s core.Store, now time.Time, n int) (ids []core.ID) {
 	t.Helper()

@@ -201,6 +201,8 @@ var wanted = map[string]string{
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
 	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",
+	"jobs_canceled": "jobs_canceled", "jobs_canceled_lanes": "jobs_canceled", "tally_canceled": "jobs_canceled", "called_off": "jobs_canceled",
+	"cancel": "jobs_event", "canceled": "jobs_event", "canceled_event": "events_pkey",
 	"jobs_waiting_lanes": "jobs_waiting", "jobs_dead_lanes": "jobs_dead", "jobs_done_lanes": "jobs_done", "sources_of": "events_by_kind", "event_ids_by_kind": "events_by_kind", "pick_attempts": "attempts_pkey", "pick_steps": "steps_path", "pick_history": "history_pkey",
 	"pick_callbacks": "callbacks_step", "slice_attempts": "attempts_pkey", "slice_steps": "steps_path", "slice_history": "history_pkey",
 	"slice_callbacks": "callbacks_step", "idle_gates": "gates_pkey",
@@ -234,7 +236,7 @@ func flaw(name string, plan []string) string {
 			continue
 		}
 		// A whole index, up to a bound, or an index with no other rows.
-		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "forget_gates"; !whole {
+		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "forget_gates"; !whole {
 			return strings.TrimSpace(line) + " without a condition"
 		}
 	}

@@ -138,6 +138,9 @@ var wanted = map[string]string{
 	"jobs_near": "PRIMARY KEY (id<?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
 	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
+	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",
+	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)", "called_off": "COVERING INDEX jobs_canceled",
+	"cancel": "jobs_event (event_id=?)", "canceled": "jobs_event (event_id=?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
 	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
@@ -159,6 +162,7 @@ func fine(name, step string) bool {
 		}
 		// Up to the first 100,000 entries of an index.
 		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
+			name == "called_off" && strings.Contains(step, "COVERING INDEX jobs_canceled") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
 			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
 			name == "ping"

@@ -115,6 +115,7 @@ var statementChecks = []struct {
 	{"A gate that counts a failure or is held during its purge stays", forgetMeanwhile},
 	{"A job retried during its purge stays, with its attempts and event", purgeMeanwhile},
 	{"A job completed during a drain stays, and another job is drained", drainMeanwhile},
+	{"A job canceled during a drain stays, and another job is drained", drainBesideCancel},
 }
 
 // takesLater makes the reads of the claiming batch and of the next two return no rows. The jobs
@@ -341,6 +342,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Jobs":          func() error { _, err := s.Jobs(ctx, core.JobFilter{}); return err },
 		"Attempts":      func() error { _, err := s.Attempts(ctx, j.ID); return err },
 		"Depth":         func() error { _, err := s.Depth(ctx); return err },
+		"Cancel":        func() error { _, err := s.Cancel(ctx, r.now, j.EventID); return err },
 		"Retry":         func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },
 		"Purge":         func() error { _, _, err := s.Purge(ctx, r.now, 1); return err },
 		"Ack":           func() error { _, err := s.Ack(ctx, r.now, r.lane, refs); return err },

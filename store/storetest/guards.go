@@ -50,7 +50,10 @@ var guards = []guard{
 	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
 	{"due", []string{"claim", "claim_passed"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	// Operators: a Retry of dead and of waiting jobs, a recovery, and a purge of finished rows.
-	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL`), `1 = 1`},
+	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL|status IN \('dead', 'canceled'\)`), `1 = 1`},
+	{"of the event", []string{"cancel"}, regexp.MustCompile(`WHERE (event_id = \?)`), `WHERE ($1 OR 1 = 1)`},
+	{"waits", []string{"cancel"}, regexp.MustCompile(`AND \((status IN \('available', 'scheduled', 'retryable'\) OR status = 'running' AND due_at <= \?)\)`), `AND ($1 OR 1 = 1)`},
+	{"over", []string{"cancel"}, regexp.MustCompile(`status = 'running' AND (due_at <= \?)`), `status = 'running' AND ($1 OR 1 = 1)`},
 	{"waiting", []string{"retry_early"}, regexp.MustCompile(`status IN \('available', 'scheduled', 'retryable'\) AND`), ``},
 	{"waits", []string{"retry_early"}, regexp.MustCompile(`AND (due_at > \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
@@ -95,8 +98,9 @@ var guards = []guard{
 	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
 	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
-	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`AND jobs\.status <> 'completed'`), ``},
-	{"workflow", []string{"retry", "retry_early"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
+	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('canceled')`},
+	{"canceled", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('completed')`},
+	{"workflow", []string{"retry", "retry_early", "cancel", "canceled"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
 	// Runs: the fence of a transition, and the validity of tokens and receipts.
 	{"behind", []string{"insert_history", "move_runs"}, regexp.MustCompile(`AND (runs\.seq = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"mark", ifHeld, regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
@@ -226,7 +230,7 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 
 // guarding matches the tests of a driver that need guards: the suite, and the tests of several
 // processes or transactions at once.
-const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
+const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|CancelDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
 
 // runWithout runs these tests without a guard. It returns the first line that reports a failure,
 // without waiting for more, or "" if the tests pass. A run longer than the limit counts as a

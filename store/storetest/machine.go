@@ -61,6 +61,7 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"recover":     m.recoverLane,
 			"retry":       m.retryOne,
 			"retryLane":   m.retryLane,
+			"cancel":      m.cancelSome,
 			"purge":       m.purgeAll,
 			"mark":        m.markSome,
 			"strays":      m.straysSome,

@@ -208,7 +208,7 @@ func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (in
 }
 
 // Retry implements [core.Upkeep]. An id may name a waiting job, which becomes due. Otherwise only
-// dead jobs are revived. A Retry begins the time of all strays anew.
+// dead jobs are revived, and with an id a canceled one. A Retry begins the time of all strays anew.
 func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	m.mu.Lock()
 	clear(m.strays)
@@ -223,7 +223,8 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 		}
 	}
 	return m.change(func(j *core.Job) bool {
-		return j.Status == core.Dead && j.Lane.Workflow() == "" && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
+		dead := j.Status == core.Dead || id != "" && j.Status == core.Canceled
+		return dead && j.Lane.Workflow() == "" && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
 	}, func(j *core.Job) {
 		if j.MaxAttempts != core.Unlimited {
 			j.MaxAttempts += j.Attempt - j.Earlier

@@ -124,6 +124,34 @@ func (m *Model) Completed(context.Context) (n int, err error) {
 	return n, nil
 }
 
+// Cancel implements [core.Operations]. A job that was canceled at the same time counts again, so
+// that a repetition has the same answer.
+func (m *Model) Cancel(_ context.Context, now time.Time, event core.ID) (c core.Cancellation, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.events[event]; !ok {
+		return c, core.Refuse(core.NotFound, "event not found")
+	}
+	for _, j := range m.jobs {
+		switch {
+		case j.EventID != event || j.Lane.Workflow() != "":
+		case j.Status == core.Canceled && j.FinishedAt.Equal(now):
+			c.Canceled++
+		case j.Status.Finished():
+			c.Finished++
+		case j.Status == core.Running && j.DueAt.After(now):
+			c.Running++
+		default:
+			if j.ScheduledAt.IsZero() {
+				j.ScheduledAt = j.DueAt
+			}
+			j.Status, j.Lease, j.DueAt, j.FinishedAt = core.Canceled, "", time.Time{}, now
+			c.Canceled++
+		}
+	}
+	return c, nil
+}
+
 // Replay implements [core.Upkeep].
 func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arrival) (stored int, err error) {
 	m.mu.Lock()

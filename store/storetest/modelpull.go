@@ -104,6 +104,9 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 	case j.Status == core.Dead:
 		t.Dead++
 		return t
+	case j.Status == core.Canceled:
+		t.Canceled++
+		return t
 	case j.Status == core.Running && j.DueAt.After(now):
 		t.Processing++
 	default:
@@ -152,7 +155,7 @@ func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit in
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, j := range m.jobs {
-		if j.Lane == lane && id < below && j.Status != core.Completed && n < limit {
+		if j.Lane == lane && id < below && j.Status != core.Completed && j.Status != core.Canceled && n < limit {
 			delete(m.jobs, id)
 			delete(m.attempts, id)
 			n++

@@ -178,6 +178,9 @@ func (p *play) wantConsistent(j core.Job, tries []core.Attempt) {
 	if j.Status == core.Completed && p.unrecorded[j.ID] {
 		return // an ack leaves no attempt
 	}
+	if j.Status == core.Canceled {
+		return // canceled before, between or after attempts
+	}
 	if n := len(tries); j.Status.Finished() && (n == 0 || (tries[n-1].Error == "") != (j.Status == core.Completed)) {
 		p.Errorf("%s: job %s is %s with the attempts %v", p.name, name, j.Status, tries)
 	}

@@ -23,7 +23,7 @@ const (
 	saysDeadLimit   = "Limit is as in a JobFilter"
 	saysPeekBytes   = "The list ends before the job whose event would make it exceed MaxRead, but has at least one job if any is due"
 	saysDeadBytes   = "A page ends before the job whose event would make it exceed MaxRead, but has at least one job if there is any"
-	saysDrain       = "Drain deletes jobs of a lane that are not completed and whose id is below the given one, with their attempts, and returns the number of deleted jobs: at most limit, and fewer only if no more are left"
+	saysDrain       = "Drain deletes jobs of a lane that are neither completed nor canceled and whose id is below the given one, with their attempts, and returns the number of deleted jobs: at most limit, and fewer only if no more are left"
 	saysDrainHeld   = "A lease of a deleted job is void"
 	saysDrainEvents = "The events of the jobs stay until they are purged"
 )

@@ -23,6 +23,7 @@ func scenario(p *play) {
 	scenarioReleases(p)
 	scenarioLeases(p)
 	scenarioRetries(p)
+	scenarioCancels(p)
 	scenarioMarks(p)
 	scenarioGates(p)
 	scenarioQueues(p)
@@ -106,6 +107,38 @@ func scenarioRetries(p *play) {
 	p.settle(core.Retryable, "later/1")
 	p.take("b", "part/1")
 	p.settle(core.Completed, "part/1")
+}
+
+// scenarioCancels cancels events whose jobs wait, run, have finished and lie under a lease that is
+// over, and retries a canceled job.
+func scenarioCancels(p *play) {
+	p.cancel("first", core.Cancellation{Finished: 2})
+	p.accept("halted", "", "a:", "d:", "d:k9")
+	p.advance(leaseTime)
+	p.take("a", "later/1", "halted/0")
+	p.cancel("halted", core.Cancellation{Canceled: 2, Running: 1})
+	p.settle(core.Completed, "later/1", "halted/0")
+	p.accept("lapsed", "", "a:", "d:")
+	p.take("a", "lapsed/0")
+	p.advance(leaseTime)
+	p.cancel("lapsed", core.Cancellation{Canceled: 2})
+	p.take("d")
+	p.retry("lapsed/0", "")
+	p.retry("", "d")
+	p.take("a", "lapsed/0")
+	p.settle(core.Dead, "lapsed/0")
+}
+
+// cancel cancels an event as a step, and checks the counts.
+func (p *play) cancel(name string, want core.Cancellation) {
+	p.Helper()
+	p.step("cancel "+name, func() error {
+		got, err := p.store.Cancel(context.Background(), p.now, p.arrivals[name].Event.ID)
+		if err == nil {
+			p.equal(p.name, got, want)
+		}
+		return err
+	})
 }
 
 // scenarioMarks sets, moves and replaces marks, and tries to move them back.

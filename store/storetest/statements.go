@@ -150,6 +150,7 @@ func eachOperation(r *rig, j core.TakenJob) {
 	r.attemptsOf(j.ID)
 	r.finishedSince(r.now, 3)
 	r.completedJobs()
+	r.cancel(j.Event.ID)
 	r.equal("Replay", r.replay(r.replayOf(j.Event.ID, []core.Lane{"queue/replayed"})), 1)
 	r.turn("each statement", leaseTime)
 }

@@ -13,22 +13,23 @@ import (
 // deletes rows that are still in use, or that it leaves old rows behind.
 
 const (
-	saysRetry      = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
-	saysRetryOn    = "The attempts of a retried job are numbered on from the earlier ones: see [Job.Earlier]"
-	saysRetryAll   = "An empty id means all dead jobs, or the dead jobs of one lane if lane is set"
-	saysRetryEarly = "The job with the given id is due at once, and counts, also if it waits for a later attempt or for its time: it keeps the attempts that it had left"
-	saysRetryOther = "Any other job that is not dead stays as it is"
-	saysRetryStray = "The StrayTime of every stray lane begins anew, so that revived jobs wait for all of it"
-	saysPurge      = "Purge deletes three kinds of records: jobs that finished before the given time, with their attempts; runs that finished before it, with their steps and history; and events received before it of which no job and no run is left"
-	saysPurgeLimit = "A call deletes at most limit jobs and as many runs, with their events, and as many other events, the oldest first, and returns the number of deleted jobs, runs and events together"
-	saysPurgeOpen  = "Jobs and runs that are not finished stay, with their events"
-	saysPurgeNew   = "A delivery id or key counts as new again once its row is deleted"
-	saysPurgeGates = "A gate becomes the zero Gate again if it has no failures and all its times are before the given time"
-	saysMigrate    = "Migrate brings the schema up to date"
-	saysMigrateTwo = "It may run in several processes at once and any number of times"
-	saysSchema     = "Schema returns the step that the schema of the database has reached, and the step to which Migrate brings it"
-	saysSchemaOnly = "It changes nothing"
-	saysPing       = "Ping reports whether the database answers"
+	saysRetry         = "Retry makes dead jobs available at once, with their whole budget of attempts, and returns how many"
+	saysRetryOn       = "The attempts of a retried job are numbered on from the earlier ones: see [Job.Earlier]"
+	saysRetryAll      = "An empty id means all dead jobs, or the dead jobs of one lane if lane is set"
+	saysRetryEarly    = "The job with the given id is due at once, and counts, also if it waits for a later attempt or for its time: it keeps the attempts that it had left"
+	saysRetryCanceled = "The job with the given id is revived like a dead one if it is canceled"
+	saysRetryOther    = "Any other job that is not dead stays as it is"
+	saysRetryStray    = "The StrayTime of every stray lane begins anew, so that revived jobs wait for all of it"
+	saysPurge         = "Purge deletes three kinds of records: jobs that finished before the given time, with their attempts; runs that finished before it, with their steps and history; and events received before it of which no job and no run is left"
+	saysPurgeLimit    = "A call deletes at most limit jobs and as many runs, with their events, and as many other events, the oldest first, and returns the number of deleted jobs, runs and events together"
+	saysPurgeOpen     = "Jobs and runs that are not finished stay, with their events"
+	saysPurgeNew      = "A delivery id or key counts as new again once its row is deleted"
+	saysPurgeGates    = "A gate becomes the zero Gate again if it has no failures and all its times are before the given time"
+	saysMigrate       = "Migrate brings the schema up to date"
+	saysMigrateTwo    = "It may run in several processes at once and any number of times"
+	saysSchema        = "Schema returns the step that the schema of the database has reached, and the step to which Migrate brings it"
+	saysSchemaOnly    = "It changes nothing"
+	saysPing          = "Ping reports whether the database answers"
 )
 
 // Checks with other subjects are in retries.go, scheduled.go, aroundruns.go and rehearse.go.
@@ -49,7 +50,10 @@ var upkeep = role{name: "Upkeep", checks: []check{
 	{saysRetryEarly, "released untried", retryGivenBack},
 	{saysRetryEarly, "not of a workflow", retryWaitingStep},
 	{saysRetryEarly, "scheduled", retryScheduled},
+	{saysRetryCanceled, "", retryCanceled},
+	{saysRetryCanceled, "after attempts", retryCanceledLate},
 	{saysRetryOther, "", retryOthers},
+	{saysRetryOther, "canceled jobs", retryNoCanceled},
 	{saysRetryOther, "an unknown job", retryUnknown},
 	{saysRetryStray, "one", retryStray},
 	{saysRetryStray, "of a lane", retryStrays},

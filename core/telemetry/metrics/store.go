@@ -409,11 +409,12 @@ func (m *measured) History(ctx context.Context, run core.ID, after, limit int) (
 
 // operationsOps measures [core.Operations]. Only operators cause these calls, and one call may
 // change many rows.
-type operationsOps struct{ retry, replay, drain *op }
+type operationsOps struct{ retry, cancel, replay, drain *op }
 
 func newOperationsOps(f opFamilies) operationsOps {
 	return operationsOps{
 		retry:  f.op("retry"),
+		cancel: f.op("cancel"),
 		replay: f.op("replay"),
 		drain:  f.op("drain"),
 	}
@@ -422,6 +423,11 @@ func newOperationsOps(f opFamilies) operationsOps {
 func (m *measured) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (_ int, err error) {
 	defer m.retry.ended(time.Now(), &err)
 	return m.Store.Retry(ctx, now, id, lane)
+}
+
+func (m *measured) Cancel(ctx context.Context, now time.Time, event core.ID) (_ core.Cancellation, err error) {
+	defer m.cancel.ended(time.Now(), &err)
+	return m.Store.Cancel(ctx, now, event)
 }
 
 func (m *measured) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (_ int, err error) {

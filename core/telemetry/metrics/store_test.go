@@ -257,6 +257,10 @@ func (f *recorder) History(context.Context, core.ID, int, int) (r []core.Entry, 
 	return r, f.answer("History")
 }
 
+func (f *recorder) Cancel(context.Context, time.Time, core.ID) (c core.Cancellation, err error) {
+	return c, f.answer("Cancel")
+}
+
 func (f *recorder) Retry(context.Context, time.Time, core.ID, core.Lane) (r int, err error) {
 	return r, f.answer("Retry")
 }

@@ -29,12 +29,12 @@ func Invariants() []Invariant {
 		{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
 		{"jobs with a lease nobody holds", `SELECT COUNT(*) FROM jobs WHERE lease IS NOT NULL AND status <> 'running'`},
 		{"jobs of an unknown status", `SELECT COUNT(*) FROM jobs
-			WHERE status NOT IN ('available', 'scheduled', 'running', 'completed', 'retryable', 'dead')`},
+			WHERE status NOT IN ('available', 'scheduled', 'running', 'completed', 'retryable', 'dead', 'canceled')`},
 		{"jobs without their event", `SELECT COUNT(*) FROM jobs WHERE event_id NOT IN (SELECT id FROM events)`},
 		{"attempts without their job", `SELECT COUNT(*) FROM attempts WHERE job_id NOT IN (SELECT id FROM jobs)`},
 		{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
-			WHERE (status IN ('completed', 'dead')) <> (due_at IS NULL)
-			   OR (status IN ('completed', 'dead')) <> (finished_at IS NOT NULL)`},
+			WHERE (status IN ('completed', 'dead', 'canceled')) <> (due_at IS NULL)
+			   OR (status IN ('completed', 'dead', 'canceled')) <> (finished_at IS NOT NULL)`},
 		// An ack leaves no attempt, since its consumer keeps the result. A wait leaves none
 		// either, and a step counts its attempts itself.
 		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs

@@ -131,12 +131,12 @@ func (r *recorder) understood(ctx context.Context, text string) error {
 
 var joined = regexp.MustCompile(`(?s)^UPDATE (\(SELECT \? AS .* AS r) STRAIGHT_JOIN (\w+)(?: FORCE INDEX \(` + "`PRIMARY`" + `\))? SET`)
 
-// doneLane is the generated column that a later schema step adds to jobs. addDoneLane begins that
-// step.
-const (
-	doneLane    = "done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN lane END) STORED"
-	addDoneLane = "ALTER TABLE jobs ADD COLUMN " + doneLane + ", ADD INDEX jobs_done "
-)
+// laterLanes are the generated columns that later schema steps add to jobs, by the names of their
+// indexes.
+var laterLanes = map[string]string{
+	"jobs_done":     "done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN lane END) STORED",
+	"jobs_canceled": "canceled_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'canceled' THEN lane END) STORED",
+}
 
 // runnable returns a statement as this engine can run it. In an UPDATE, the engine mistakes the
 // columns of a derived table for those of the table, unless the derived table comes first. A
@@ -144,10 +144,13 @@ const (
 // TABLE.
 func runnable(text string) string {
 	if strings.HasPrefix(text, "CREATE TABLE IF NOT EXISTS jobs ") {
-		return strings.Replace(text, ") STORED)", ") STORED, "+doneLane+")", 1)
+		return strings.Replace(text, ") STORED)", ") STORED, "+laterLanes["jobs_done"]+", "+laterLanes["jobs_canceled"]+")", 1)
 	}
-	if of, ok := strings.CutPrefix(strings.Join(strings.Fields(text), " "), addDoneLane); ok {
-		return "CREATE INDEX jobs_done ON jobs " + of
+	for index, column := range laterLanes {
+		step := "ALTER TABLE jobs ADD COLUMN " + column + ", ADD INDEX " + index + " "
+		if of, ok := strings.CutPrefix(strings.Join(strings.Fields(text), " "), step); ok {
+			return "CREATE INDEX " + index + " ON jobs " + of
+		}
 	}
 	return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET")
 }

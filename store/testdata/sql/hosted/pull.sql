@@ -116,6 +116,15 @@ FROM
     AND lane = ?
   LIMIT ? + 0) AS counted
 
+-- tally_canceled
+SELECT COUNT(*) AS canceled
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane = ?
+  LIMIT ? + 0) AS counted
+
 -- drain_waiting
 SELECT id
 FROM jobs
@@ -144,7 +153,7 @@ WHERE id IN
     FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
   CROSS JOIN jobs
   WHERE jobs.id = r.id_
-    AND jobs.status <> 'completed')
+    AND jobs.status NOT IN ('completed', 'canceled'))
 
 -- drain_attempts
 DELETE

@@ -61,6 +61,14 @@ FROM
   WHERE dead_lane IS NOT NULL
   LIMIT ?) AS counted
 
+-- called_off
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs FORCE INDEX (`jobs_canceled`)
+  WHERE canceled_lane IS NOT NULL
+  LIMIT ?) AS counted
+
 -- sources_of
 SELECT source AS value
 FROM events FORCE INDEX (`events_by_kind`)
@@ -68,6 +76,21 @@ WHERE type = ?
   AND source > ?
 ORDER BY source
 LIMIT 1
+
+-- read_jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
+WHERE jobs.id = r.id_
 
 -- jobs_waiting_lanes
 SELECT due_lane AS value
@@ -93,17 +116,10 @@ WHERE done_lane IS NOT NULL
 ORDER BY done_lane
 LIMIT 1
 
--- read_jobs
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT ? AS id_/*row*/
-  UNION ALL SELECT ?/*row*/) AS r
-STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
-WHERE jobs.id = r.id_
+-- jobs_canceled_lanes
+SELECT canceled_lane AS value
+FROM jobs FORCE INDEX (`jobs_canceled`)
+WHERE canceled_lane IS NOT NULL
+  AND canceled_lane > ?
+ORDER BY canceled_lane
+LIMIT 1

@@ -259,6 +259,17 @@ WHERE done_lane IS NOT NULL
 ORDER BY done_lane DESC, id DESC
 LIMIT ?
 
+-- jobs_canceled
+SELECT id AS job
+FROM jobs FORCE INDEX (`jobs_canceled`)
+WHERE canceled_lane IS NOT NULL
+  AND canceled_lane = ?
+  AND id >= ?
+  AND canceled_lane = ?
+  AND id < ?
+ORDER BY canceled_lane DESC, id DESC
+LIMIT ?
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at,
@@ -542,6 +553,14 @@ FROM jobs FORCE INDEX (`jobs_dead`)
 WHERE dead_lane IS NOT NULL
   AND dead_lane > ?
 ORDER BY dead_lane
+LIMIT 1
+
+-- jobs_canceled_lanes
+SELECT canceled_lane AS value
+FROM jobs FORCE INDEX (`jobs_canceled`)
+WHERE canceled_lane IS NOT NULL
+  AND canceled_lane > ?
+ORDER BY canceled_lane
 LIMIT 1
 
 -- runs

@@ -115,6 +115,15 @@ FROM
     AND dead_lane = ?
   LIMIT ?) AS counted
 
+-- tally_canceled
+SELECT COUNT(*) AS canceled
+FROM
+  (SELECT 1 AS one
+  FROM jobs FORCE INDEX (`jobs_canceled`)
+  WHERE canceled_lane IS NOT NULL
+    AND canceled_lane = ?
+  LIMIT ?) AS counted
+
 -- drain_waiting
 SELECT id
 FROM jobs FORCE INDEX (`jobs_waiting`)
@@ -140,7 +149,7 @@ FROM
   UNION ALL SELECT ?/*row*/) AS r
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 WHERE jobs.id = r.id_
-  AND jobs.status <> 'completed'
+  AND jobs.status NOT IN ('completed', 'canceled')
 
 -- drain_attempts
 DELETE `attempts`

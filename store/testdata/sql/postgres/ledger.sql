@@ -61,6 +61,14 @@ FROM
   WHERE status = 'dead'
   LIMIT ?::bigint) AS counted
 
+-- called_off
+SELECT COUNT(*)
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE status = 'canceled'
+  LIMIT ?::bigint) AS counted
+
 -- sources_of
 WITH RECURSIVE found (value) AS
   (SELECT MIN(source)
@@ -77,6 +85,18 @@ WITH RECURSIVE found (value) AS
 SELECT value
 FROM found
 WHERE value IS NOT NULL
+
+-- read_jobs
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM unnest(?::text[]) AS r(id_), jobs
+WHERE jobs.id = r.id_
 
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
@@ -129,14 +149,19 @@ SELECT value
 FROM found
 WHERE value IS NOT NULL
 
--- read_jobs
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM unnest(?::text[]) AS r(id_), jobs
-WHERE jobs.id = r.id_
+-- jobs_canceled_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'canceled'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL

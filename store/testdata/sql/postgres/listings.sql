@@ -237,6 +237,15 @@ WHERE status = 'completed'
 ORDER BY lane DESC, id DESC
 LIMIT ?::bigint
 
+-- jobs_canceled
+SELECT id AS job
+FROM jobs
+WHERE status = 'canceled'
+  AND (lane, id) >= (?, ?)
+  AND (lane, id) < (?, ?)
+ORDER BY lane DESC, id DESC
+LIMIT ?::bigint
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at,
@@ -542,6 +551,23 @@ WITH RECURSIVE found (value) AS
     (SELECT MIN(lane)
     FROM jobs
     WHERE status = 'dead'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_canceled_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'canceled'
       AND lane > found.value)
   FROM found
   WHERE found.value IS NOT NULL)

@@ -109,6 +109,15 @@ FROM
     AND lane = ?
   LIMIT ?::bigint) AS counted
 
+-- tally_canceled
+SELECT COUNT(*) AS canceled
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane = ?
+  LIMIT ?::bigint) AS counted
+
 -- drain_waiting
 SELECT id
 FROM jobs
@@ -132,7 +141,7 @@ DELETE
 FROM jobs
 USING unnest(?::text[]) AS r(id_)
 WHERE jobs.id = r.id_
-  AND jobs.status <> 'completed'
+  AND jobs.status NOT IN ('completed', 'canceled')
 
 -- drain_attempts
 DELETE

@@ -259,6 +259,17 @@ WHERE status = 'completed'
 ORDER BY lane DESC, id DESC
 LIMIT ? + 0
 
+-- jobs_canceled
+SELECT id AS job
+FROM jobs
+WHERE status = 'canceled'
+  AND lane = ?
+  AND id >= ?
+  AND lane = ?
+  AND id < ?
+ORDER BY lane DESC, id DESC
+LIMIT ? + 0
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at,
@@ -564,6 +575,23 @@ WITH RECURSIVE found (value) AS
     (SELECT MIN(lane)
     FROM jobs
     WHERE status = 'dead'
+      AND lane > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
+-- jobs_canceled_lanes
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(lane)
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane > ?
+  UNION ALL SELECT
+    (SELECT MIN(lane)
+    FROM jobs
+    WHERE status = 'canceled'
       AND lane > found.value)
   FROM found
   WHERE found.value IS NOT NULL)

@@ -107,6 +107,15 @@ FROM
     AND lane = ?
   LIMIT ? + 0) AS counted
 
+-- tally_canceled
+SELECT COUNT(*) AS canceled
+FROM
+  (SELECT 1 AS one
+  FROM jobs
+  WHERE status = 'canceled'
+    AND lane = ?
+  LIMIT ? + 0) AS counted
+
 -- drain_waiting
 SELECT id
 FROM jobs
@@ -129,7 +138,7 @@ LIMIT ? + 0
 DELETE
 FROM jobs
 WHERE jobs.id = ?
-  AND jobs.status <> 'completed'
+  AND jobs.status NOT IN ('completed', 'canceled')
 
 -- drain_attempts
 DELETE

@@ -238,6 +238,10 @@ ALTER TABLE gates ADD COLUMN held_until INTEGER NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE gates ADD COLUMN hold_reason TEXT
 
+-- schema_step
+CREATE INDEX IF NOT EXISTS jobs_canceled ON jobs (lane, id)
+WHERE status = 'canceled'
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -3,7 +3,7 @@ UPDATE jobs
 SET status = 'available', due_at = ?, finished_at = NULL,
     max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
     END, earlier = attempt
-WHERE status = 'dead'
+WHERE status IN ('dead', 'canceled')
   AND id = ?
   AND (lane < 'workflow/' OR lane >= 'workflow0')
 

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A Cancel skips jobs that another batch has locked, as a claim does. So it never waits for a
+// Take or a Settle, and cannot deadlock with them. A skipped job that still waits after the other
+// batch is canceled by the next of at most cancelTries batches, which cancelPause separates.
+const (
+	cancelTries = 100
+	cancelPause = 10 * time.Millisecond
+)
+
+// Cancel ends the waiting jobs of an event. See core.Operations. The count at the end of the batch
+// knows the canceled jobs by their time, so that a batch that is sent again counts them again.
+func (s *Store) Cancel(ctx context.Context, now time.Time, event core.ID) (core.Cancellation, error) {
+	at, id := now.UnixMilli(), string(event)
+	for range cancelTries {
+		results, err := s.write(ctx,
+			s.sql.cancel.with(id, at, at),
+			s.sql.canceled.with(at, at, at, id),
+			s.sql.canceledEvent.with(id))
+		if err != nil {
+			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
+		}
+		if len(results[2].Rows) == 0 {
+			return core.Cancellation{}, core.Refuse(core.NotFound, "event not found")
+		}
+		row, err := onlyRow(s.sql.canceled, results[1].Rows)
+		if err != nil {
+			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
+		}
+		r := rowReader{row}
+		c := core.Cancellation{Canceled: r.number(), Running: r.number(), Finished: r.number()}
+		c.Finished -= c.Canceled
+		if waiting := r.number(); waiting == 0 {
+			return c, nil
+		}
+		if err := pause(ctx, cancelPause); err != nil {
+			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
+		}
+	}
+	return core.Cancellation{}, core.Refuse(core.Unavailable, "other callers are changing the jobs of event %s; cancel it again", event)
+}
+
+// cancelSQL are the statements of a Cancel.
+type cancelSQL struct{ cancel, canceled, canceledEvent statement }
+
+func newCancelSQL(d Dialect) cancelSQL {
+	t := d.sql
+	return cancelSQL{
+		// The lease of a running job is over once its due time has come. scheduled_at comes before
+		// due_at: MySQL evaluates SET from left to right and reads the new values.
+		cancel: writing("cancel", d.updatePicked("jobs",
+			`scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at = NULL, lease = NULL, finished_at = ?`,
+			`FROM jobs{use jobs_event} WHERE event_id = ? AND (status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?) AND `+noWorkflow)),
+		// Cancel reads the columns in this order. The last one counts jobs that wait although the
+		// statement before was to cancel them.
+		canceled: reading("canceled", t(`SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS canceled,
+			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS running,
+			COUNT(CASE WHEN status IN ('completed', 'dead', 'canceled') THEN 1 END) AS finished,
+			COUNT(CASE WHEN status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
+			FROM jobs{use jobs_event} WHERE event_id = ? AND `+noWorkflow)),
+		canceledEvent: reading("canceled_event", t(`SELECT id FROM events WHERE id = ?`)),
+	}
+}

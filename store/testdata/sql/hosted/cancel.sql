@@ -1,0 +1,28 @@
+-- cancel
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE event_id = ?
+    AND (status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?)
+    AND (lane < 'workflow/' OR lane >= 'workflow0'))
+UPDATE jobs
+SET scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at = NULL, lease = NULL,
+    finished_at = ?
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- canceled
+SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS canceled,
+    COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS running,
+    COUNT(CASE WHEN status IN ('completed', 'dead', 'canceled') THEN 1 END) AS finished,
+    COUNT(CASE WHEN status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?
+    THEN 1 END) AS waiting
+FROM jobs
+WHERE event_id = ?
+  AND (lane < 'workflow/' OR lane >= 'workflow0')
+
+-- canceled_event
+SELECT id
+FROM events
+WHERE id = ?
