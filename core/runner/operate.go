@@ -52,6 +52,15 @@ func (r *Runner) Cancel(ctx context.Context, run core.ID) (core.Run, error) {
 	}})
 }
 
+// CancelPending is Cancel for a run of which no worker has begun a step. A run that is running or
+// finished is refused as [core.Invalid], also if a worker begins it at the same time: the first to
+// store its transition wins.
+func (r *Runner) CancelPending(ctx context.Context, run core.ID) (core.Run, error) {
+	return r.operate(ctx, &turn{run: run, bare: true, plan: func(_ *workflow.Definition, p workflow.Pen, v workflow.View) (workflow.Move, error) {
+		return workflow.CancelPending(p, v)
+	}})
+}
+
 // operate executes a turn that no other caller shares.
 func (r *Runner) operate(ctx context.Context, t *turn) (core.Run, error) {
 	most, cancel := context.WithTimeout(ctx, moveTimeout)
@@ -65,6 +74,8 @@ func (r *Runner) operate(ctx context.Context, t *turn) (core.Run, error) {
 	switch {
 	case errors.Is(err, workflow.ErrNotFailed):
 		err = refused("workflow run %s is %s; only failed and canceled runs can be redriven", t.view.Run)
+	case errors.Is(err, workflow.ErrBegun):
+		err = refused("workflow run %s is %s; only pending runs are canceled with their event", t.view.Run)
 	case errors.Is(err, workflow.ErrFinished):
 		err = refused("workflow run %s is %s; only pending and running runs can be canceled", t.view.Run)
 	}

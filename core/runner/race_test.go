@@ -366,3 +366,34 @@ func TestReplyWithoutRoom(t *testing.T) {
 		}
 	})
 }
+
+// A pending run is canceled with its event, however many times other processes move it first. A
+// run of which a worker has begun a step is left alone.
+func TestCancelPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		pending, running := w.start("line", `{}`), core.ID("")
+		w.first(pending, 3)
+		run, err := w.runner().CancelPending(t.Context(), pending)
+		if err != nil || run.Status != core.RunCanceled || w.read(pending).Status != core.RunCanceled {
+			t.Errorf("CancelPending of a pending run = %s, %v, want it canceled", run.Status, err)
+		}
+		if jobs := w.take("line"); len(jobs) != 0 {
+			t.Errorf("%d jobs of the canceled run are due, want none", len(jobs))
+		}
+		running = w.start("line", `{}`)
+		w.reach(w.runner(), "line")
+		for _, id := range []core.ID{pending, running} {
+			was := w.read(id).Status
+			if _, err := w.runner().CancelPending(t.Context(), id); !core.IsKind(err, core.Invalid) || !strings.Contains(err.Error(), string(was)) {
+				t.Errorf("CancelPending of a run that is %s = %v, want a refusal that says so", was, err)
+			}
+			if now := w.read(id).Status; now != was {
+				t.Errorf("the run that was %s is %s now", was, now)
+			}
+		}
+		if len(w.requests) != 1 {
+			t.Errorf("%d calls were made, want the one of the running run", len(w.requests))
+		}
+	})
+}

@@ -115,7 +115,7 @@ func (m *move) exhausted(v View, ends []core.StepEnd, lost map[int]string) *move
 	}
 	// The run may be pending, if its first transition is this one.
 	n.begin(last)
-	n.sweep("", core.StepCanceled, m.why)
+	n.sweep("", core.StepCanceled, core.Completed, m.why)
 	if why := stepError(m.full) + m.why; n.failing() {
 		n.failAfterOnFailure(last, why)
 	} else {
@@ -221,7 +221,7 @@ func (m *move) close(last *row) {
 	if m.topUnread(last) {
 		return
 	}
-	m.sweep("", core.StepSkipped, why)
+	m.sweep("", core.StepSkipped, core.Completed, why)
 	switch {
 	case m.failing():
 		m.failAfterOnFailure(last, why)
@@ -356,8 +356,9 @@ func (m *move) fail(why string, of *row) {
 	m.state(core.RunMoved{Run: m.run, Event: m.event})
 }
 
-// sweep ends the open steps below a path, or all open steps if the path is empty.
-func (m *move) sweep(below string, as core.StepStatus, why string) {
+// sweep ends the open steps below a path, or all open steps if the path is empty, with their jobs.
+// The jobs are completed, except when an operator cancels the run: then nothing was done for them.
+func (m *move) sweep(below string, as core.StepStatus, job core.Status, why string) {
 	// Steps of other branches may be open, and were not read.
 	if !m.sole {
 		m.need(core.Wanted{Open: true})
@@ -369,7 +370,7 @@ func (m *move) sweep(below string, as core.StepStatus, why string) {
 				m.held = append(m.held, r.ID)
 			}
 			m.finish(r, as)
-			m.endJob(r, core.Completed, why)
+			m.endJob(r, job, why)
 			m.moved(r)
 		}
 	}

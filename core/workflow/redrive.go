@@ -312,7 +312,7 @@ func (d *Definition) Cancel(p Pen, v View) (Move, error) {
 	m.load(v, nil)
 	const why = "canceled"
 	// Cancel sets no error of a step: the steps did not fail.
-	m.sweep("", core.StepCanceled, why)
+	m.sweep("", core.StepCanceled, core.Canceled, why)
 	m.run.Status, m.run.FinishedAt, m.run.Error = core.RunCanceled, m.now, why
 	m.record(core.EntryCanceled, "", details{})
 	m.state(core.RunMoved{Run: m.run, Event: m.event})

@@ -42,7 +42,7 @@ func (m *move) attemptFailed(r *row, f *failure) {
 	m.stateFailures(failed)
 	// Other branches may still be running.
 	if by != r || by.fanned() && !by.allEnded() {
-		m.sweep(by.Path+"/", core.StepCanceled, "canceled")
+		m.sweep(by.Path+"/", core.StepCanceled, core.Completed, "canceled")
 	}
 	m.continueAfter(by, f)
 }
@@ -173,7 +173,7 @@ func (m *move) failRun(r *row, failed []*row, f *failure) {
 	m.endJob(r, job, f.text)
 	m.stateFailures(failed)
 	if r.ParentID != "" || r.fanned() && !r.allEnded() {
-		m.sweep("", core.StepCanceled, "canceled")
+		m.sweep("", core.StepCanceled, core.Completed, "canceled")
 	}
 	switch {
 	case again:

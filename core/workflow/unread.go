@@ -8,6 +8,15 @@ func Cancel(p Pen, v View) (Move, error) {
 	return (&Definition{top: &list{}}).Cancel(p, v)
 }
 
+// CancelPending is [Cancel] for a run that no worker has begun. It returns ErrBegun for a run that is
+// running.
+func CancelPending(p Pen, v View) (Move, error) {
+	if v.Run.Status == core.RunRunning {
+		return Move{}, ErrBegun
+	}
+	return Cancel(p, v)
+}
+
 // Spoil makes a step fail because the end of its attempt cannot be stored. The failure is
 // final and of class data. Why begins with the class.
 func (d *Definition) Spoil(p Pen, v View, e core.StepEnd, why string) Move {

@@ -46,17 +46,26 @@ func TestSpoil(t *testing.T) {
 
 // Canceling a run needs no definition.
 func TestCancelUnread(t *testing.T) {
-	w := newWorld(t, compiled(t, "steps: [{name: a, url: http://a.example/}]"), `{}`)
+	w, ended := newWorld(t, compiled(t, "steps: [{name: a, url: http://a.example/}]"), `{}`), 0
 	w.complete(w.view(nil), func(v View) Move {
 		m, err := Cancel(w.pen(), v)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if m.Missing.Nothing() {
+			for _, j := range m.Transition.JobsEnd {
+				if j.Status != core.Canceled {
+					t.Errorf("the job of step %s is %s, want canceled", j.ID, j.Status)
+				}
+				ended++
+			}
 			w.apply(m.Transition)
 		}
 		return m
 	})
+	if ended != 1 {
+		t.Errorf("%d jobs ended, want that of the step", ended)
+	}
 	if _, err := Cancel(w.pen(), w.view(nil)); w.run.Error != "canceled" || err != ErrFinished {
 		t.Errorf("run is %s: %q, and Cancel once more = %v", w.run.Status, w.run.Error, err)
 	}

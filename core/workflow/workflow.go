@@ -64,6 +64,7 @@ var (
 	ErrNotFailed error = core.Refuse(core.Invalid, "only failed and canceled runs can be redriven")
 	ErrPurpose   error = core.Refuse(core.Invalid, "the run ended in a step of type fail that no catch led to, and would end there again; redrive it from the start")
 	ErrFinished  error = core.Refuse(core.Invalid, "the run is finished")
+	ErrBegun     error = core.Refuse(core.Invalid, "the run is under way")
 )
 
 // Limits of a run.
