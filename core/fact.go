@@ -189,12 +189,21 @@ type Replayed struct {
 	Asked []NewJob // all of them were stored
 }
 
-// Revived: an operator brought dead jobs back, or had a waiting job tried early.
+// EventCanceled: an operator ended the jobs of an event that waited, and its pending runs.
+type EventCanceled struct {
+	ID      ID
+	Jobs    int // that were canceled, without the jobs of workflows
+	Running int // jobs that were left alone, because a worker or consumer holds them
+	Runs    int // that were canceled
+}
+
+// Revived: an operator brought dead jobs back or a canceled one, or had a waiting job tried early.
 type Revived struct {
-	ID    ID   // of the only job; "" if all dead jobs of a lane were revived
-	Lane  Lane // "" if the dead jobs of all lanes were revived
-	Jobs  int
-	Early bool // the only job was not dead, but waited for its next attempt
+	ID       ID   // of the only job; "" if all dead jobs of a lane were revived
+	Lane     Lane // "" if the dead jobs of all lanes were revived
+	Jobs     int
+	Early    bool // the only job was neither dead nor canceled, but waited for its next attempt
+	Canceled bool // the only job was canceled
 }
 
 // Drained: an operator deleted the messages of a queue.
@@ -261,6 +270,7 @@ func (Released) fact()            {}
 func (Purged) fact()              {}
 func (Recovered) fact()           {}
 func (Replayed) fact()            {}
+func (EventCanceled) fact()       {}
 func (Revived) fact()             {}
 func (Drained) fact()             {}
 func (Reloaded) fact()            {}

@@ -12,8 +12,12 @@ import (
 
 // Events returns the service of stored events, which a replay matches with the configured
 // consumers.
-func Events(c *config.Config, store manage.EventStore, clock core.Clock) (*manage.Events, error) {
-	return eventsOf(c, store, clock, core.NewIDs(clock))
+func Events(c *config.Config, store core.Store, clock core.Clock) (*manage.Events, error) {
+	events, err := eventsOf(c, store, clock, core.NewIDs(clock))
+	if err == nil {
+		events.Runs = quietRunner(c, store, clock)
+	}
+	return events, err
 }
 
 // Waits returns the service that says why jobs wait.
@@ -93,7 +97,7 @@ func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, 
 	if err != nil {
 		return nil, err
 	}
-	events.Bell, events.Observe, events.Waits = bell, g.observe, g.Jobs.Waits
+	events.Bell, events.Observe, events.Waits, events.Runs = bell, g.observe, g.Jobs.Waits, g.runner
 	return events, nil
 }
 

@@ -177,8 +177,8 @@ func TestListOfQueues(t *testing.T) {
 	w.accept202(t, "order")
 	_, got := call(t, "GET", w.url+"/api/queues", "", "")
 	const want = `{"queues":[` +
-		`{"name":"idle","source":"desk","events":[],"visibility_timeout":"30s","depth":0,"pending":0,"processing":0,"dead":0},` +
-		`{"name":"work","source":"shop","events":["order","a.*"],"visibility_timeout":"90s","depth":2,"pending":1,"processing":1,"dead":0}]}`
+		`{"name":"idle","source":"desk","events":[],"visibility_timeout":"30s","depth":0,"pending":0,"processing":0,"dead":0,"canceled":0},` +
+		`{"name":"work","source":"shop","events":["order","a.*"],"visibility_timeout":"90s","depth":2,"pending":1,"processing":1,"dead":0,"canceled":0}]}`
 	if got != want {
 		t.Errorf("queues %s\nwant   %s", got, want)
 	}

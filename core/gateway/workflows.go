@@ -15,9 +15,16 @@ import (
 // Runs returns the service of workflow runs for operators. The command line, which works
 // beside a running gateway, uses it too.
 func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
-	// The command line moves runs without calling anything: it needs neither a client nor facts. A
-	// running gateway finds the jobs that the change makes due at its next look.
-	mover := runner.New(runner.Deps{
+	runs := manage.NewRuns(store, quietRunner(c, store, clock))
+	runs.Names, runs.Current = names(c), c.Definition
+	return runs
+}
+
+// quietRunner returns the runner of the command line. It moves runs without calling anything: it
+// needs neither a client nor facts. A running gateway finds the jobs that the change makes due at its
+// next look.
+func quietRunner(c *config.Config, store core.Store, clock core.Clock) *runner.Runner {
+	return runner.New(runner.Deps{
 		Store:   store,
 		Clock:   clock,
 		IDs:     core.NewIDs(clock),
@@ -25,9 +32,6 @@ func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
 		Observe: func(core.Fact) {},
 		Compile: compiler(c),
 	})
-	runs := manage.NewRuns(store, mover)
-	runs.Names, runs.Current = names(c), c.Definition
-	return runs
 }
 
 // compiler returns a function that compiles stored definitions, with the variables of this

@@ -14,7 +14,9 @@ type EventStore interface {
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	Run(ctx context.Context, id core.ID) (core.Run, error)
 	Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
+	Cancel(ctx context.Context, now time.Time, event core.ID) (core.Cancellation, error)
 	Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error)
 }
 
@@ -35,8 +37,11 @@ type Events struct {
 	// Bell rings for lanes that get jobs; it may be nil.
 	Bell *core.Bell
 
-	// Observe receives a fact for each replayed event; it may be nil.
+	// Observe receives a fact for each replayed or canceled event; it may be nil.
 	Observe core.Observer
+
+	// Runs cancels the pending runs of an event; nil cancels none.
+	Runs RunCanceler
 
 	// Waits returns why the jobs of an event wait; nil returns nothing.
 	Waits *Waits

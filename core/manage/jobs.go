@@ -91,8 +91,8 @@ func (j *Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	return nil, err
 }
 
-// Retry makes a dead job available again, or makes a job due now that waits for its next
-// attempt or its time, and returns 1. It refuses any other job, with the reason. It refuses
+// Retry makes a dead or canceled job available again, or makes a job due now that waits for
+// its next attempt or its time, and returns 1. It refuses any other job, with the reason. It refuses
 // the steps of workflows as well: their runs are redriven instead, and their waits are not
 // shortened.
 func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
@@ -111,7 +111,7 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 		return 0, j.why(ctx, id)
 	}
 	j.Bell.Ring(job.Lane)
-	tell(j.Observe, core.Revived{ID: id, Lane: job.Lane, Jobs: n, Early: job.Status != core.Dead})
+	tell(j.Observe, core.Revived{ID: id, Lane: job.Lane, Jobs: n, Early: !job.Status.Finished(), Canceled: job.Status == core.Canceled})
 	return n, nil
 }
 
@@ -128,7 +128,7 @@ func (j *Jobs) why(ctx context.Context, id core.ID) error {
 }
 
 // NotRetried returns the refusal to retry a job at a time. It returns nil if the job can be
-// retried: if it is dead, or waits for an attempt later than that.
+// retried: if it is dead or canceled, or waits for an attempt later than that.
 func NotRetried(job core.Job, now time.Time) error {
 	switch {
 	case job.RunID != "" && job.Status == core.Scheduled:
@@ -138,12 +138,12 @@ func NotRetried(job core.Job, now time.Time) error {
 		return core.Refuse(core.Invalid, "job %s is a step of workflow run %s; jobs of workflows are not retried, their runs are redriven", job.ID, job.RunID)
 	case job.Lane.Workflow() != "":
 		return errSteps
-	case job.Status == core.Dead || waiting(job) && job.DueAt.After(now):
+	case job.Status == core.Dead || job.Status == core.Canceled || waiting(job) && job.DueAt.After(now):
 		return nil
 	case waiting(job):
-		return core.Refuse(core.Invalid, "job %s is %s and due already; only jobs that are dead or wait for a later attempt can be retried", job.ID, job.Status)
+		return core.Refuse(core.Invalid, "job %s is %s and due already; only jobs that are dead or canceled, or wait for a later attempt, can be retried", job.ID, job.Status)
 	}
-	return core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or wait for a later attempt can be retried", job.ID, job.Status)
+	return core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or canceled, or wait for a later attempt, can be retried", job.ID, job.Status)
 }
 
 var errSteps = core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven")

@@ -49,6 +49,7 @@ func office() (*Jobs, *drawer) {
 		{ID: id(7), Lane: "handler/a", Status: core.Retryable, DueAt: noon},
 		{ID: id(8), Lane: "handler/b", Status: core.Retryable, DueAt: noon.Add(time.Millisecond)},
 		{ID: id(10), Lane: "handler/b", Status: core.Scheduled, DueAt: noon.Add(time.Hour)},
+		{ID: id(12), Lane: "handler/a", Status: core.Canceled},
 		{ID: id(11), Lane: "workflow/w", Status: core.Scheduled, RunID: "R2", Step: "s", DueAt: noon.Add(time.Hour)},
 	}}}
 	j := NewJobs(d, func() time.Time { return noon })
@@ -57,7 +58,7 @@ func office() (*Jobs, *drawer) {
 }
 
 func TestRetryOfOneJob(t *testing.T) {
-	const steps, only = "jobs of workflows are not retried, their runs are redriven", "; only jobs that are dead or wait for a later attempt can be retried"
+	const steps, only = "jobs of workflows are not retried, their runs are redriven", "; only jobs that are dead or canceled, or wait for a later attempt, can be retried"
 	for _, tt := range []struct {
 		id   core.ID
 		why  string
@@ -67,6 +68,7 @@ func TestRetryOfOneJob(t *testing.T) {
 		{id(6), "", 0},
 		{id(8), "", 0},
 		{id(10), "", 0},
+		{id(12), "", 0},
 		{id(11), "job " + string(id(11)) + " is a step of workflow run R2 that waits until " + core.FormatTime(noon.Add(time.Hour)) +
 			"; a wait is not shortened, but the run can be canceled", core.Invalid},
 		{id(2), "job " + string(id(2)) + " is completed" + only, core.Invalid},
@@ -84,7 +86,7 @@ func TestRetryOfOneJob(t *testing.T) {
 			if lane := d.lane(tt.id); n != 1 || err != nil || !slices.Equal(heard.Rung(), []core.Lane{lane}) {
 				t.Errorf("Retry(%s) = %d, %v; want 1, and the bell of %s rung", tt.id, n, err, lane)
 			}
-			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1, Early: tt.id == id(8) || tt.id == id(10)}}; !slices.Equal(told, want) {
+			if want := []core.Fact{core.Revived{ID: tt.id, Lane: d.lane(tt.id), Jobs: 1, Early: tt.id == id(8) || tt.id == id(10), Canceled: tt.id == id(12)}}; !slices.Equal(told, want) {
 				t.Errorf("Retry(%s) reported %+v, want %+v", tt.id, told, want)
 			}
 			continue
@@ -106,7 +108,7 @@ func TestRetryOfAJobThatMoves(t *testing.T) {
 	j, d := office()
 	d.meanwhile = func() { d.jobs[0].Status = core.Available }
 	n, err := j.Retry(t.Context(), id(1))
-	if want := "job " + string(id(1)) + " is available and due already; only jobs that are dead or wait for a later attempt can be retried"; n != 0 || err == nil || err.Error() != want {
+	if want := "job " + string(id(1)) + " is available and due already; only jobs that are dead or canceled, or wait for a later attempt, can be retried"; n != 0 || err == nil || err.Error() != want {
 		t.Errorf("Retry = %d, %v; want %s", n, err, want)
 	}
 	j, d = office()
@@ -152,7 +154,7 @@ func TestRetryOfAll(t *testing.T) {
 func TestJobsAndAttempts(t *testing.T) {
 	j, d := office()
 	f := core.JobFilter{Status: core.Dead, Limit: 3}
-	if page, err := j.List(t.Context(), f); len(page.Items) != 10 || !page.More || err != nil || d.asked[0] != f {
+	if page, err := j.List(t.Context(), f); len(page.Items) != 11 || !page.More || err != nil || d.asked[0] != f {
 		t.Errorf("List = %+v, %v, asked for %+v", page, err, d.asked)
 	}
 	for id, want := range map[core.ID]int{id(1): 1, id(2): 0} {

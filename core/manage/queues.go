@@ -161,25 +161,25 @@ func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, li
 
 // Retry makes dead messages of a queue visible again, with all their attempts, and returns
 // their number. An empty id means all of them. Otherwise it is the message with this id,
-// also if that message is only not visible yet. Other messages do not count. An id of
+// also if that message is canceled or only not visible yet. Other messages do not count. An id of
 // another queue is refused with [core.NotFound].
 func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
 	lane, err := q.lane(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	early := false
+	early, canceled := false, false
 	if id != "" {
 		job, err := q.owns(ctx, lane, id)
 		if err != nil {
 			return 0, err
 		}
-		early = job.Status != core.Dead
+		early, canceled = !job.Status.Finished(), job.Status == core.Canceled
 	}
 	n, err := q.store.Retry(ctx, q.clock(), id, lane)
 	if n > 0 {
 		q.Bell.Ring(lane)
-		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: early})
+		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: early, Canceled: canceled})
 	}
 	return n, err
 }

@@ -75,7 +75,7 @@ func (f *fake) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lan
 		if early := waiting(j) && j.DueAt.After(now) && j.ID == id; early {
 			f.jobs[i].DueAt = now
 			n++
-		} else if j.Status == core.Dead && (j.ID == id || id == "" && j.Lane == lane) {
+		} else if j.ID == id && j.Status == core.Canceled || j.Status == core.Dead && (j.ID == id || id == "" && j.Lane == lane) {
 			f.jobs[i].Status, f.jobs[i].DueAt = core.Available, now
 			n++
 		}

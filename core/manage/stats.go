@@ -41,7 +41,7 @@ const (
 )
 
 // Statistics read the state of the gateway. Answers are up to a second old, so that any
-// number of callers may ask. Counting many waiting or dead jobs takes time, a second for a
+// number of callers may ask. Counting many waiting, dead or canceled jobs takes time, a second for a
 // million. Then callers do not wait for the count, and get the last one if it is at most a
 // minute old. Statistics is safe for concurrent use.
 type Statistics struct {
@@ -104,7 +104,7 @@ func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.L
 func (s Stats) much() bool {
 	n := 0
 	for _, l := range s.Lanes {
-		n += l.Pending + l.Processing + l.Dead
+		n += l.Pending + l.Processing + l.Dead + l.Canceled
 	}
 	return n >= muchCounted
 }

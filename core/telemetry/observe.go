@@ -75,7 +75,7 @@ func (o logger) observe(f core.Fact) {
 		o.runMoved(f)
 	case core.CalledIn:
 		o.calledIn(f)
-	case core.Replayed, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased:
+	case core.Replayed, core.EventCanceled, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased:
 		o.operated(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
@@ -152,8 +152,11 @@ func (o logger) revived(f core.Revived) {
 		attrs = append(attrs, consumer(f.Lane))
 	}
 	message := "dead jobs retried"
-	if f.Early {
+	switch {
+	case f.Early:
 		message = "job retried before its time"
+	case f.Canceled:
+		message = "canceled job retried"
 	}
 	line(o.manage, slog.LevelInfo, message, attrs...)
 }
@@ -266,6 +269,9 @@ func (o logger) operated(f core.Fact) {
 	case core.Replayed:
 		line(o.manage, slog.LevelInfo, "event replayed", slog.String("event", string(f.Event.ID)),
 			slog.String("source", f.Event.Source), slog.String("type", f.Event.Type), slog.Int("jobs", len(f.Asked)))
+	case core.EventCanceled:
+		line(o.manage, slog.LevelInfo, "event canceled", slog.String("event", string(f.ID)),
+			slog.Int("jobs", f.Jobs), slog.Int("runs", f.Runs), slog.Int("running", f.Running))
 	case core.Revived:
 		o.revived(f)
 	case core.Drained:

@@ -150,6 +150,8 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"INFO","msg":"event replayed","target":"manage","event":"E4","source":"shop","type":"order.created","jobs":2}`},
 		{core.Revived{Jobs: 3}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":3}`},
 		{core.Revived{ID: "J4", Lane: "handler/mail", Jobs: 1, Early: true}, `{"level":"INFO","msg":"job retried before its time","target":"manage","jobs":1,"job":"J4","handler":"mail"}`},
+		{core.Revived{ID: "J5", Lane: "handler/mail", Jobs: 1, Canceled: true}, `{"level":"INFO","msg":"canceled job retried","target":"manage","jobs":1,"job":"J5","handler":"mail"}`},
+		{core.EventCanceled{ID: "E1", Jobs: 2, Running: 1, Runs: 3}, `{"level":"INFO","msg":"event canceled","target":"manage","event":"E1","jobs":2,"runs":3,"running":1}`},
 		{core.Revived{ID: "J3", Lane: "queue/work", Jobs: 1}, `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J3","queue":"work"}`},
 		{core.Drained{Queue: "work", Messages: 3}, `{"level":"WARN","msg":"queue drained","target":"manage","queue":"work","messages":3}`},
 		{core.Recovered{Jobs: 3}, `{"level":"INFO","msg":"jobs of an earlier process recovered","target":"worker","jobs":3}`},

@@ -137,6 +137,17 @@ func (a *archivist) ReplayOne(_ context.Context, id core.ID) (manage.Replayed, e
 	return manage.Replayed{Looked: 1, Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
 }
 
+func (a *archivist) Cancel(_ context.Context, id core.ID) (manage.Canceled, error) {
+	if _, err := a.full(id); err != nil {
+		return manage.Canceled{}, err
+	}
+	c := manage.Canceled{Event: id, Cancellation: core.Cancellation{Canceled: 2, Running: 1, Finished: 1}}
+	if id == eventNumber(1) {
+		c.CanceledRuns, c.RunningRuns = []core.ID{runNumber(1)}, []core.ID{runNumber(2)}
+	}
+	return c, a.say("cancel %s", id)
+}
+
 func (a *archivist) Replay(_ context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error) {
 	done := manage.Replayed{Looked: 15, Events: 12, Jobs: 14, Span: s, Next: s.Last}
 	switch {
@@ -220,7 +231,7 @@ func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {
 	case err != nil:
 		return 0, err
 	case job.Status != core.Dead:
-		return 0, core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or wait for a later attempt can be retried", id, job.Status)
+		return 0, core.Refuse(core.Invalid, "job %s is %s; only jobs that are dead or canceled, or wait for a later attempt, can be retried", id, job.Status)
 	}
 	return 1, a.say("retry %s", id)
 }
@@ -232,9 +243,9 @@ func (a registrar) RetryAll(_ context.Context, lane core.Lane) (int, error) {
 func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Minute)}
 	return manage.Stats{At: noon, Completed: 100_000, Lanes: []manage.LaneStats{
-		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
+		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, Canceled: 4, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
 		{Lane: "handler/idle"},
-		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
+		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, Canceled: 2, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},
 		{Lane: "alert/0123456789ab"},
 	}}, a.say("stats")

@@ -18,6 +18,7 @@ type EventManager interface {
 	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
 	Jobs(ctx context.Context, id core.ID) ([]core.Job, error)
+	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
 	ReplayOne(ctx context.Context, id core.ID) (manage.Replayed, error)
 	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
 	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
@@ -38,6 +39,7 @@ func Events(o EventsOptions) Piece {
 		r.Get("/api/events", d.viewing(token, e.charged(listBytes, e.list)))
 		r.Get("/api/events/{id}", d.viewing(token, e.charged(d.recordBytes(), bare(e.inspect))))
 		r.Get("/api/events/{id}/jobs", d.viewing(token, e.charged(listBytes, bare(e.jobs))))
+		r.Post("/api/events/{id}/cancel", d.changing(token, e.cancel))
 		r.Post("/api/events/{id}/replay", d.changing(token, e.replayOne))
 		r.Post("/api/events/replay", d.changing(token, e.replay))
 		r.Get("/api/export/events", d.viewing(token, e.charged(d.pageBytes(), e.export)))
@@ -147,6 +149,23 @@ func (e *eventRoutes) jobs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusOK, wire.EventJobs{Jobs: wire.List(jobs, wire.JobOf)})
+	return nil
+}
+
+// cancel ends the jobs and runs of one event that are not under way.
+func (e *eventRoutes) cancel(w http.ResponseWriter, r *http.Request) error {
+	id, err := eventID(r)
+	if err != nil {
+		return err
+	}
+	if _, err := e.optional(w, r); err != nil {
+		return err
+	}
+	canceled, err := e.manager.Cancel(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.CanceledOf(canceled))
 	return nil
 }
 

@@ -24,6 +24,9 @@ func TestParametersReachTheManagers(t *testing.T) {
 		{"GET", "events/" + strings.ToLower(one), "", "inspect " + one},
 		{"GET", "events/" + one + "/jobs", "", "jobs " + one},
 		{"POST", "events/" + one + "/replay", "", "replay " + one},
+		{"POST", "events/" + one + "/cancel", "", "cancel " + one},
+		{"POST", "events/" + one + "/cancel", `{"handler": "a"}`, ""},
+		{"POST", "events/" + one + "/cancel?all=true", "", ""},
 		{"POST", "events/replay", "", `replay "" ""   "" 0 "" to "" false`},
 		{"POST", "events/replay", `{"limit": 1, "dry_run": true, "until": "2026-11-20", "source": "\u0073"}`, `replay "s" ""  2026-11-20T00:00:00.000 "" 1 "" to "" true`},
 		{"POST", "events/replay", `{"first": "` + strings.ToLower(one) + `", "last": "` + after + `", "event_type": "a"}`, `replay "" "a"   "" 0 "` + one + `" to "` + after + `" false`},
@@ -220,7 +223,7 @@ func TestManagersNeedTheToken(t *testing.T) {
 	w := newWorld(t, "auth_token s3cret")
 	h := w.handler()
 	for _, route := range []string{
-		"GET /api/events", "GET /api/events/E", "GET /api/events/E/jobs", "POST /api/events/E/replay", "POST /api/events/replay", "GET /api/export/events",
+		"GET /api/events", "GET /api/events/E", "GET /api/events/E/jobs", "POST /api/events/E/replay", "POST /api/events/E/cancel", "POST /api/events/replay", "GET /api/export/events",
 		"GET /api/jobs", "GET /api/jobs/J", "GET /api/jobs/J/attempts", "POST /api/jobs/J/retry", "POST /api/jobs/retry",
 		"GET /api/stats", "GET /api/tail", "GET /openapi.json",
 	} {

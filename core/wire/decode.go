@@ -229,7 +229,7 @@ func (q Queue) Core() (manage.Listed, error) {
 	}
 	return manage.Listed{
 		Queue: manage.Queue{Name: q.Name, Source: string(q.Source), Events: q.Events, Visibility: visibility.Duration},
-		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing, Dead: q.Dead},
+		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing, Dead: q.Dead, Canceled: q.Canceled},
 	}, nil
 }
 
@@ -267,6 +267,15 @@ func (n News) Core() manage.News {
 		Next:     manage.Cursor{Event: n.Cursor.Event, Finished: n.Cursor.Finished.Time, Job: core.ID(n.Cursor.Job)},
 		More:     n.More,
 		Followed: n.Followed,
+	}
+}
+
+// Core returns the counts and runs of a cancel.
+func (c Canceled) Core() manage.Canceled {
+	return manage.Canceled{
+		Event:        c.EventID,
+		Cancellation: core.Cancellation{Canceled: c.Canceled, Running: c.Running, Finished: c.Finished},
+		CanceledRuns: c.CanceledRuns, RunningRuns: c.RunningRuns,
 	}
 }
 

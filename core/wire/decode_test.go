@@ -196,7 +196,7 @@ func TestMessagesThereAndBack(t *testing.T) {
 func TestQueuesThereAndBack(t *testing.T) {
 	want := manage.Listed{
 		Queue: manage.Queue{Name: "q", Source: "shop", Events: []string{"order.*"}, Visibility: 90 * time.Second},
-		Tally: core.Tally{Pending: 1, Processing: 2, Dead: 3},
+		Tally: core.Tally{Pending: 1, Processing: 2, Dead: 3, Canceled: 4},
 	}
 	got, err := QueueOf(want).Core()
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -204,6 +204,25 @@ func TestQueuesThereAndBack(t *testing.T) {
 	}
 	if _, err := (Queue{VisibilityTimeout: "soon"}).Core(); err == nil {
 		t.Error(`a visibility_timeout of "soon" is read`)
+	}
+}
+
+func TestCanceledThereAndBack(t *testing.T) {
+	for _, want := range []manage.Canceled{
+		{Event: "E", Cancellation: core.Cancellation{Canceled: 1, Running: 2, Finished: 3}, CanceledRuns: []core.ID{"R1"}, RunningRuns: []core.ID{"R2", "R3"}},
+		{Event: "E", CanceledRuns: []core.ID{}, RunningRuns: []core.ID{}},
+	} {
+		text, err := json.Marshal(CanceledOf(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var record Canceled
+		if err := json.Unmarshal(text, &record); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, record.Core()); diff != "" {
+			t.Errorf("(-before +after):\n%s", diff)
+		}
 	}
 }
 

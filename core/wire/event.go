@@ -208,6 +208,24 @@ type Replayed struct {
 	Next   Text `json:"next"` // the first event of the rest
 }
 
+// A Canceled counts the jobs of an event after a cancel: see [manage.Canceled]. The runs are listed,
+// so that a client can cancel those that are under way.
+type Canceled struct {
+	EventID      core.ID   `json:"event_id"`
+	Canceled     int       `json:"canceled"`
+	Running      int       `json:"running"`
+	Finished     int       `json:"finished"`
+	CanceledRuns []core.ID `json:"canceled_workflow_runs"`
+	RunningRuns  []core.ID `json:"running_workflow_runs"`
+}
+
+// CanceledOf returns the record of a cancel. Empty lists are [] and not null, so that a script can
+// loop over them.
+func CanceledOf(c manage.Canceled) Canceled {
+	return Canceled{c.Event, c.Canceled, c.Running, c.Finished,
+		append([]core.ID{}, c.CanceledRuns...), append([]core.ID{}, c.RunningRuns...)}
+}
+
 // ReplayedOf returns the record of a replay.
 func ReplayedOf(r manage.Replayed) Replayed {
 	return Replayed{r.Looked, r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next)}

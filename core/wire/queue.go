@@ -24,6 +24,7 @@ type Queue struct {
 	Pending           int      `json:"pending"`
 	Processing        int      `json:"processing"`
 	Dead              int      `json:"dead"`
+	Canceled          int      `json:"canceled"`
 }
 
 // QueueOf returns the record of a queue.
@@ -38,6 +39,7 @@ func QueueOf(q manage.Listed) Queue {
 		Pending:    q.Pending,
 		Processing: q.Processing,
 		Dead:       q.Dead,
+		Canceled:   q.Canceled,
 	}
 	// The timeout of a removed queue is not known, so it is null.
 	if !q.Gone() {

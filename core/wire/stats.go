@@ -19,13 +19,14 @@ type Stats struct {
 	Jobs      JobStats        `json:"jobs"`
 }
 
-// Counts are the numbers of unfinished and dead jobs, each up to [core.MaxDepth] a lane.
+// Counts are the numbers of unfinished, dead and canceled jobs, each up to [core.MaxDepth] a lane.
 type Counts struct {
 	Available int `json:"available"`
 	Scheduled int `json:"scheduled"`
 	Running   int `json:"running"`
 	Retryable int `json:"retryable"`
 	Dead      int `json:"dead"`
+	Canceled  int `json:"canceled"`
 }
 
 // WorkflowStats is the state of a workflow's steps.
@@ -102,7 +103,7 @@ func StatsOf(s manage.Stats) Stats {
 
 // add adds the state of a lane to the list of its kind, and its jobs to the total.
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
-	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead}, OldestDue: age(l.OldestDue, at)}
+	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead, l.Canceled}, OldestDue: age(l.OldestDue, at)}
 	if l.Gate.Held(at) {
 		state.HeldSince, state.HeldUntil = Time{l.Gate.HeldSince}, Time{l.Gate.HoldEnd()}
 	}
@@ -125,6 +126,7 @@ func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	s.Jobs.Running += state.Running
 	s.Jobs.Retryable += state.Retryable
 	s.Jobs.Dead += state.Dead
+	s.Jobs.Canceled += state.Canceled
 }
 
 // age returns the seconds from since to at, in milliseconds precision.

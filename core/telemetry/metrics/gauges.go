@@ -125,7 +125,7 @@ func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 	count := map[string]map[core.Status]int{}
 	// Each kind and status has a number, also 0, so that a graph has no gaps.
 	for _, kind := range kinds {
-		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0}
+		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0, core.Canceled: 0}
 	}
 	for _, s := range all {
 		of := count[kindOf(s.Lane)]
@@ -134,6 +134,7 @@ func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 		of[core.Running] += s.Processing
 		of[core.Retryable] += s.Retryable
 		of[core.Dead] += s.Dead
+		of[core.Canceled] += s.Canceled
 	}
 	return count
 }

@@ -93,6 +93,7 @@ var logged = map[string]string{
 	"Released":            "the jobs are in the numbers of those that wait",
 	"Recovered":           "happens once at a start",
 	"Revived":             "the jobs are in the numbers of those that wait",
+	"EventCanceled":       "the jobs are in the numbers of canceled ones",
 	"LaneHeld":            "held_seconds is read at each scrape, also of holds that other processes made",
 	"LaneReleased":        "held_seconds is read at each scrape",
 	"Drained":             "what an operator did to one queue is told once",
@@ -326,7 +327,7 @@ func TestClients(t *testing.T) {
 func TestGauges(t *testing.T) {
 	m := watched(func(context.Context) (manage.Stats, error) {
 		return manage.Stats{At: noon, Lanes: []manage.LaneStats{
-			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
+			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Canceled: 6, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
 				Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}},
 			{Lane: "handler/mail", Tally: core.Tally{Pending: 1, OldestDue: noon.Add(time.Second)}},
 			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
@@ -359,21 +360,25 @@ func TestGauges(t *testing.T) {
 		`jobs{kind="handler",status="running"}`:        "2",
 		`jobs{kind="handler",status="retryable"}`:      "3",
 		`jobs{kind="handler",status="dead"}`:           "1",
+		`jobs{kind="handler",status="canceled"}`:       "6",
 		`jobs{kind="queue",status="available"}`:        "10",
 		`jobs{kind="queue",status="scheduled"}`:        "0",
 		`jobs{kind="queue",status="running"}`:          "4",
 		`jobs{kind="queue",status="retryable"}`:        "0",
 		`jobs{kind="queue",status="dead"}`:             "0",
+		`jobs{kind="queue",status="canceled"}`:         "0",
 		`jobs{kind="workflow",status="available"}`:     "2",
 		`jobs{kind="workflow",status="scheduled"}`:     "4",
 		`jobs{kind="workflow",status="running"}`:       "0",
 		`jobs{kind="workflow",status="retryable"}`:     "1",
 		`jobs{kind="workflow",status="dead"}`:          "8",
+		`jobs{kind="workflow",status="canceled"}`:      "0",
 		`jobs{kind="alert",status="available"}`:        "0",
 		`jobs{kind="alert",status="scheduled"}`:        "0",
 		`jobs{kind="alert",status="running"}`:          "0",
 		`jobs{kind="alert",status="retryable"}`:        "1",
 		`jobs{kind="alert",status="dead"}`:             "0",
+		`jobs{kind="alert",status="canceled"}`:         "0",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gauges (-want +got):\n%s", diff)

@@ -1,0 +1,93 @@
+package manage
+
+import (
+	"context"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// A RunCanceler cancels runs that no worker has begun. It refuses any other run with
+// [core.Invalid].
+type RunCanceler interface {
+	CancelPending(ctx context.Context, run core.ID) (core.Run, error)
+}
+
+// A Canceled is the result of a Cancel.
+type Canceled struct {
+	Event core.ID
+
+	// The jobs of handlers, queues and places of alerts.
+	core.Cancellation
+
+	// CanceledRuns are the workflow runs that the call canceled, and RunningRuns the runs that
+	// it left alone because they are under way. Both are newest first.
+	CanceledRuns, RunningRuns []core.ID
+}
+
+// Cancel ends the jobs of an event that no worker or consumer holds, and the workflow runs that no
+// worker has begun. Whatever is under way is left alone and counted: a job whose attempt fails is
+// tried again, unless a later Cancel ends it.
+func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
+	c := Canceled{Event: id}
+	var err error
+	c.Cancellation, err = e.store.Cancel(ctx, e.clock(), id)
+	if core.IsKind(err, core.NotFound) {
+		return Canceled{}, ErrEvent
+	}
+	if err == nil {
+		err = e.cancelRuns(ctx, &c)
+	}
+	if c.Canceled+len(c.CanceledRuns) > 0 { // also of a call that failed later
+		tell(e.Observe, core.EventCanceled{ID: id, Jobs: c.Canceled, Running: c.Running, Runs: len(c.CanceledRuns)})
+	}
+	return c, err
+}
+
+// cancelRuns cancels the pending runs of an event, page by page.
+func (e *Events) cancelRuns(ctx context.Context, c *Canceled) error {
+	if e.Runs == nil {
+		return nil
+	}
+	for f := (core.RunFilter{EventID: c.Event, Limit: core.MaxPage}); ; {
+		page, err := e.store.Runs(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, run := range page.Items {
+			if err := e.cancelRun(ctx, run, c); err != nil {
+				return err
+			}
+			f.After = run.ID
+		}
+		if !page.More || len(page.Items) == 0 {
+			return nil
+		}
+	}
+}
+
+// cancelRun cancels a run if it is pending. If a worker has begun it since it was read, it counts as
+// running.
+func (e *Events) cancelRun(ctx context.Context, run core.Run, c *Canceled) error {
+	if run.Status == core.RunPending {
+		_, err := e.Runs.CancelPending(ctx, run.ID)
+		switch {
+		case err == nil:
+			c.CanceledRuns = append(c.CanceledRuns, run.ID)
+			return nil
+		case core.IsKind(err, core.NotFound): // it was purged
+			return nil
+		case !core.IsKind(err, core.Invalid):
+			return err
+		}
+		if run, err = e.store.Run(ctx, run.ID); err != nil {
+			if core.IsKind(err, core.NotFound) {
+				return nil
+			}
+			return err
+		}
+	}
+	if !run.Status.Finished() {
+		c.RunningRuns = append(c.RunningRuns, run.ID)
+	}
+	return nil
+}
