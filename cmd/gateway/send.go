@@ -23,6 +23,7 @@ type sendRequest struct {
 	literal, file     string // the payload: at most one of them
 	isLiteral, raw    bool
 	dryRun            bool
+	sendDelay
 }
 
 const sendLong = `Post a test event to a running gateway, as a sender of the source would: with the
@@ -38,7 +39,10 @@ the subject, and before ce-type if the payload is signed.
 The payload is an argument, a file, or standard input with -f -. Without one, it
 is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. For
 linear, the payload's webhookTimestamp is set to the time of sending. With --dry-run
-nothing is sent: the handlers, queues and workflows that would get it are listed.`
+nothing is sent: the handlers, queues and workflows that would get it are listed.
+
+With --delay or --deliver-at the jobs of the event are due later, at most a year ahead.
+Only an event source takes them.`
 
 // newSend makes "gateway send": one event goes to a running gateway in the form that a sender
 // of its source would use. It posts to /events/{source}/{event_type}, /webhooks/{source} or
@@ -56,6 +60,7 @@ func newSend(a *app) *cobra.Command {
 		Example: `  gateway send -s app -t order.created '{"id": 1}'
   gateway send -s github -t push -f push.json
   gateway send -s calls -t sms --raw 'From=%2B15005550006&Body=hi'
+  gateway send -s app -t reminder --delay 30m
   gateway send -s app -t order.created --dry-run`,
 		GroupID: groupServe,
 		Args:    arguments(0, 1, "the payload"),
@@ -72,6 +77,8 @@ func newSend(a *app) *cobra.Command {
 	flags.StringVarP(&r.file, "file", "f", "", "read the payload from this `file`, - for standard input")
 	flags.BoolVar(&r.raw, "raw", false, "send a payload that is not JSON, too")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "list the handlers, queues and workflows that would get it, send nothing")
+	flags.StringVar(&r.delay, "delay", "", "the jobs of the event are due after this `duration`, such as 30m")
+	flags.StringVar(&r.deliverAt, "deliver-at", "", "the jobs of the event are due at this `time`, such as 2006-01-02T15:04:05Z")
 	a.complete(c, "source", a.sourceNames)
 	a.complete(c, "event-type", a.recentTypes)
 	return c
@@ -82,6 +89,9 @@ func newSend(a *app) *cobra.Command {
 // can be read only once.
 func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err := r.check(); err != nil {
+		return err
+	}
+	if err := r.sendDelay.check(a.clock()); err != nil {
 		return err
 	}
 	// Both would read the same stream, and the second would find it empty.
@@ -96,6 +106,9 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 		return err
 	}
 	source, err := sendable(cfg, r)
+	if err == nil {
+		err = r.permitted(source)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,6 +120,7 @@ func (a *app) send(c *cobra.Command, r sendRequest) error {
 	if err != nil {
 		return err
 	}
+	r.write(l.header)
 	a.warnOfType(c.Context(), cfg, source, r.eventType, l)
 	if r.dryRun {
 		return a.dryRun(c.Context(), cfg, source, r, l)
