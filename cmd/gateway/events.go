@@ -11,11 +11,11 @@ import (
 func newEvents(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "events",
-		Short:   "List events, and replay them",
+		Short:   "List events, replay and cancel them",
 		Long:    "The events the gateway has stored.",
 		Example: "  gateway events list --limit 10\n  gateway events replay --since 2h --dry-run",
 		GroupID: groupInspect,
-	}, newEventsList(a), newEventsReplay(a))
+	}, newEventsList(a), newEventsReplay(a), newEventsCancel(a))
 }
 
 // newEventsList makes "gateway events list": the newest events without payloads, a page at a

@@ -19,8 +19,8 @@ func newJobs(a *app) *cobra.Command {
 		Short: "List jobs, and retry dead ones",
 		Long: `A job is one event to be delivered to one handler, a message of one queue, or a step of
 a workflow run. It is available, scheduled (it waits for its time: a wait or a callback of a
-workflow), running, completed, retryable (failed, waiting for its next attempt) or dead
-(given up on).`,
+workflow), running, completed, retryable (failed, waiting for its next attempt), dead
+(given up on) or canceled (ended by an operator).`,
 		Example: `  gateway jobs list --status dead
   gateway jobs retry`,
 		GroupID: groupInspect,
@@ -66,7 +66,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 	page.register(c)
 	made.register(c, "jobs made")
-	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, running, completed, retryable or dead")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, running, completed, retryable, dead or canceled")
 	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name>, workflow/<name> or alert/<number>")
 	a.complete(c, "status", statusNames)
 	a.complete(c, "handler", a.consumerNames)

@@ -22,8 +22,9 @@ func newJobsRetry(a *app) *cobra.Command {
 		Use:   "retry [job id]",
 		Short: "Make dead jobs available again, or try one now",
 		Long: `Make dead jobs available again, with their whole number of attempts: one job, all
-of one handler or queue, or all of them. A job that is given by its id and waits for its
-backoff is tried now. A running gateway picks them up by itself.
+of one handler or queue, or all of them. A job that is given by its id is also brought back if
+it is canceled, and tried now if it waits for its backoff or its time. A running gateway picks
+them up by itself.
 Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.`,
 		Example: `  gateway jobs retry
   gateway jobs retry --handler billing
@@ -67,7 +68,7 @@ func (a *app) retryAll(c *cobra.Command, handler string) error {
 	})
 }
 
-// retryOne retries a job. The job must be dead, or wait for its next attempt.
+// retryOne retries a job. The job must be dead or canceled, or wait for its next attempt.
 func (a *app) retryOne(c *cobra.Command, arg string) error {
 	id, err := parseID(arg)
 	if err != nil {
@@ -84,14 +85,14 @@ func (a *app) retryOne(c *cobra.Command, arg string) error {
 		switch {
 		// The refusal says that a run is redriven; only here is its id known, for a command
 		// that can be copied.
-		case err != nil && job.Status == core.Dead && job.RunID != "":
+		case err != nil && job.Status.Finished() && job.Status != core.Completed && job.RunID != "":
 			again := fmt.Sprintf("gateway workflow-runs redrive %s --from failed", job.RunID)
 			a.Notef("redrive the run with: %s", a.commandLine(again, c.InheritedFlags()))
 			return err
 		case err != nil:
 			return err
-		// A job that waited for its backoff was not dead, so "available again" would be wrong.
-		case job.Status != core.Dead && !a.json:
+		// A job that waited for its backoff was available, so "available again" would be wrong.
+		case !job.Status.Finished() && !a.json:
 			a.Printf("%s due now", terminal.Count(n, "job"))
 			a.noteBreakers(c, op, job.Status, job.Lane)
 			return nil

@@ -105,6 +105,9 @@ func (a *app) printTally(q manage.Listed) {
 	a.PrintField("", "pending", tally(q.Pending))
 	a.PrintField("", "processing", tally(q.Processing))
 	a.PrintField("", "dead", tally(q.Dead))
+	if q.Canceled > 0 {
+		a.PrintField("", "canceled", tally(q.Canceled))
+	}
 }
 
 // maxAttempts writes the limit of attempts of a message as the configuration means it: 0 is no

@@ -217,11 +217,11 @@ func (c *cage) operate() {
 		"validate", "doctor", "status", "version", "breaker reset fails", "hold queue/open --reason maintenance", "holds", "release queue/open", "migrate status", "migrate up", "workflow graph order", "completion bash", "init --dir made --force", "man",
 		"events list", "events list --source nobody", "inspect " + c.ids["events"], "inspect 01J90000000000000000000001",
 		"queues dlq pulled", "jobs list --status dead", "jobs list --handler fails", "jobs retry " + c.ids["jobs"], "jobs retry --handler absent", "jobs retry",
-		"events replay --dry-run", "events replay --source other -y", "events replay -y --limit 3",
+		"events replay --dry-run", "events replay --source other -y", "events replay -y --limit 3", "events cancel 01J90000000000000000000001",
 		"queues list", "queues inspect pulled", "queues peek pulled --limit 100", "queues peek open --limit 100", "queues retry pulled",
 		"workflow-runs list", "workflow-runs inspect " + c.ids["workflow-runs"], "workflow-runs inspect --data " + c.ids["workflow-runs"],
 		"workflow-runs redrive --from failed " + c.ids["workflow-runs"], "workflow-runs cancel " + c.ids["workflow-runs"],
-		"export events", "__complete inspect ", "__complete jobs retry ", "__complete events list -t ", "--help",
+		"export events", "__complete inspect ", "__complete events cancel ", "__complete jobs retry ", "__complete events list -t ", "--help",
 	} {
 		args := strings.Split(line, " ")
 		if strings.HasPrefix(line, "__complete") || line == "man" || line == "--help" {
@@ -307,7 +307,7 @@ func (c *cage) everyRoute() {
 		c.t.Fatalf("GET /openapi.json: %d paths, %v", len(described.Paths), err)
 	}
 	for route, methods := range described.Paths {
-		if strings.HasSuffix(route, "/drain") {
+		if strings.HasSuffix(route, "/drain") || route == "/api/events/{id}/cancel" {
 			continue
 		}
 		path := strings.NewReplacer(
@@ -339,9 +339,11 @@ func (c *cage) everyRoute() {
 	c.do("/api/tail", "GET", "/api/tail?event=01J90000000000000000000001", "", c.token()...)
 }
 
-// empty drains the queues, after the test's last look at them.
+// empty drains the queues and cancels an event, after the test's last look at them.
 func (c *cage) empty() {
 	c.t.Helper()
 	c.sayOnce("queues", "drain", "open", "--force", "--json")
 	c.do("/api/queues/{name}/drain", "POST", "/api/queues/open/drain", "{}", c.token()...)
+	c.say("events", "cancel", c.ids["events"])
+	c.do("/api/events/{id}/cancel", "POST", "/api/events/"+c.ids["events"]+"/cancel", "{}", c.token()...)
 }

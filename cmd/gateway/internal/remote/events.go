@@ -90,6 +90,13 @@ func (e Events) Replay(ctx context.Context, f core.EventFilter, s manage.Span, d
 	return reply.Core(), err
 }
 
+// Cancel ends the jobs and runs of an event that are not under way: POST /api/events/{id}/cancel.
+func (e Events) Cancel(ctx context.Context, id core.ID) (manage.Canceled, error) {
+	var reply wire.Canceled
+	err := e.c.post(ctx, &reply, nil, "events", string(id), "cancel")
+	return reply.Core(), err
+}
+
 // Export yields events, oldest first: of the selected ones the newest n, or all if n is 0. The
 // server streams one line for each event, so memory does not grow with their number. An error
 // is the last value: GET /api/export/events.
