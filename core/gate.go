@@ -39,6 +39,8 @@ type Gate struct {
 	Failures  int       // deliveries in a row that failed; the breaker opens at [Breaker].Failures of them
 	OpenUntil time.Time // while open: no job is taken before, one probe after; zero while closed
 	ClosedAt  time.Time // when the breaker last closed; zero if it never opened
+	OpenedAt  time.Time // when the breaker last opened, also after it closed; zero if it never did
+	Openings  int       // how often the breaker opened; failed probes do not count
 	NextAt    time.Time // when the rate limit allows the next start; to the microsecond
 
 	// MovedBy is the job whose outcome opened or closed the breaker last. It is empty if a

@@ -112,7 +112,9 @@ type Worklist interface {
 	//
 	// The outcomes' verdicts move the gates of their lanes, in the order given. A success
 	// resets Failures to 0, and a failure adds 1. The failure that makes them at least
-	// Breaker.Failures opens the breaker for Breaker.Cooldown. While the breaker is open,
+	// Breaker.Failures opens the breaker for Breaker.Cooldown. Each opening sets OpenedAt and
+	// counts in Openings, and both stay when a probe fails and when the breaker closes, so
+	// that no opening is missed by a process that looks later. While the breaker is open,
 	// only the outcome of its newest probe counts: a failure keeps the breaker open for
 	// another Breaker.Cooldown, a success closes it, and an outcome without a verdict
 	// permits the next probe at once.

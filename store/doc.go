@@ -114,6 +114,8 @@
 //     ([core.Breaker]) decide when it opens, and for how long; after that only the row
 //     counts. So processes with other numbers, and a process whose numbers changed, agree on
 //     which breakers are open.
+//   - An opening leaves its time and a count, which stay when the breaker closes. So an alert about
+//     it needs no statement in a Settle: a later look finds it, also after the breaker closed.
 //   - Opening a breaker removes the taker, and only a probe writes a taker into an open gate.
 //     So the taker of an open gate is the newest probe's lease. The outcome of this probe
 //     alone counts.

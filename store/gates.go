@@ -29,7 +29,8 @@ func timeUnlessZero(v any, at func(int64) time.Time) time.Time {
 }
 
 // gateState are the columns that a core.Gate is read from. taker and base_us are internal.
-const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by, gates.held_since, gates.held_until`
+const gateState = `gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by, gates.held_since, gates.held_until, ` +
+	`gates.opened_at, gates.openings`
 
 // gate reads gateState. A lane without a row has the zero Gate.
 func (r *rowReader) gate() core.Gate {
@@ -41,6 +42,8 @@ func (r *rowReader) gate() core.Gate {
 		MovedBy:   r.id(),
 		HeldSince: timeUnlessZero(r.value(), time.UnixMilli),
 		HeldUntil: timeUnlessZero(r.value(), time.UnixMilli),
+		OpenedAt:  timeUnlessZero(r.value(), time.UnixMilli),
+		Openings:  r.number(),
 	}
 }
 
@@ -154,7 +157,7 @@ func (s *Store) orderedVerdictStmts(outcomes []*core.Outcome) (stmts []Stmt) {
 			for _, o := range run {
 				job, lease, b := string(o.JobID), string(o.Lease), o.Breaker.Numbers()
 				almost, until := int64(b.Failures-1), o.At.Add(b.Cooldown).UnixMilli()
-				stmts = append(stmts, s.sql.fail.with(almost, job, almost, almost, until, string(o.Lane), lease, job, lease))
+				stmts = append(stmts, s.sql.fail.with(almost, job, almost, almost, o.At.UnixMilli(), almost, almost, until, string(o.Lane), lease, job, lease))
 			}
 		default:
 			rows := make([][]any, len(run))
@@ -307,7 +310,7 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 }
 
 // straySince is the position of stray_since in a row of the statement gates.
-const straySince = 8
+const straySince = 10
 
 // aboveAllLanes is greater than every lane: the largest code point of Unicode.
 const aboveAllLanes = "\U0010ffff"
@@ -398,9 +401,11 @@ func newGatesSQL(d Dialect) gatesSQL {
 			open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0 AND `+mayMove+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+heldGuard+`)`)),
 		// The first question mark is the number of failures at which one more opens the
-		// breaker. A failed probe opens the breaker again.
+		// breaker. A failed probe opens the breaker for longer, which is no opening.
 		fail: writing("fail", d.sql(`UPDATE gates SET moved_by = CASE WHEN `+isOpen+` THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
 			taker = CASE WHEN `+isOpen+` OR failures >= ? THEN '' ELSE taker END,
+			opened_at = CASE WHEN `+isClosed+` AND failures >= ? THEN ? ELSE opened_at END,
+			openings = CASE WHEN `+isClosed+` AND failures >= ? THEN openings + 1 ELSE openings END,
 			open_until = CASE WHEN `+isOpen+` OR failures >= ? THEN ? ELSE open_until END, failures = failures + 1
 			WHERE lane = ? AND `+mayMove+`?) AND EXISTS (SELECT 1 FROM jobs
 			WHERE jobs.id = ? AND jobs.status = 'running' AND jobs.lease = ?)`)),
@@ -418,7 +423,8 @@ func newGatesSQL(d Dialect) gatesSQL {
 		// A lane keeps the first time at which it was found to be a stray.
 		markStray: writing("mark_strays", d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`)),
 		// A lane that has been a stray for long gets the state of a new gate.
-		setBack: writing("set_back", d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0`,
+		setBack: writing("set_back", d.updateRows("gates", `failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0,
+			opened_at = 0, openings = 0`,
 			`gates.lane = r.lane AND gates.stray_since <= r#before`)),
 		clearStray: writing("clear_strays", d.updateRows("gates", `stray_since = NULL`, `gates.lane = r.lane`)),
 	}

@@ -191,6 +191,10 @@ var schemaSteps = []string{
 	45: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} hold_reason {text}`,
 	// Canceled jobs by lane, for their list and counts.
 	46: `{create_canceled jobs_canceled}`,
+	// When the breaker last opened, and how often. Both stay when it closes, so that an alert
+	// tells of an opening also if the process died that caused it.
+	47: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} opened_at {int} NOT NULL DEFAULT 0`,
+	48: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} openings {int} NOT NULL DEFAULT 0`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -141,3 +141,47 @@ func closesUnderProbe(r *rig) {
 	want.Failures = 0
 	r.wantGate("whose failures were set back", want)
 }
+
+// The time and the number of openings are facts for alerts. They must outlive everything but
+// the next opening.
+func openings(r *rig) {
+	r.settleFailure(core.Breaker{})
+	r.wantOpenings("below the threshold", time.Time{}, 0)
+	for range core.BreakerThreshold - 1 {
+		r.settleFailure(core.Breaker{})
+	}
+	first := r.now
+	r.wantOpenings("that opened", first, 1)
+	r.putMany(1)
+	r.now = first.Add(core.BreakerCooldown)
+	r.settle(r.verdict(r.takeCount("for a probe", 1, r.probe())[0], core.Failure))
+	r.wantOpenings("after a failed probe", first, 1)
+	r.now = r.now.Add(core.BreakerCooldown)
+	r.settle(r.verdict(r.takeCount("for a second probe", 1, r.probe())[0], core.Success))
+	r.wantOpenings("that closed", first, 1)
+	r.now = r.now.Add(core.RampTime)
+	for range core.BreakerThreshold {
+		r.settleFailure(core.Breaker{})
+	}
+	second := r.now
+	r.wantOpenings("that opened again", second, 2)
+	r.now = r.now.Add(time.Second)
+	r.closeBreakers(r.lane)
+	r.wantOpenings("that an operator closed", second, 2)
+}
+
+// Failures of one call beyond the threshold must not count as openings of their own.
+func openingsOnce(r *rig) {
+	n := core.BreakerThreshold + 3
+	r.putMany(n)
+	r.settle(r.verdicts(r.take(n), failures(n)...)...)
+	r.wantOpenings("that opened in the middle of a call", r.now, 1)
+}
+
+// wantOpenings fails unless the breaker of the rig's lane opened so often, and last at this time.
+func (r *rig) wantOpenings(what string, last time.Time, n int) {
+	r.Helper()
+	g := r.gate()
+	r.equal("OpenedAt of a breaker "+what, g.OpenedAt, last)
+	r.equal("Openings of a breaker "+what, g.Openings, n)
+}

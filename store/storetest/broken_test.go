@@ -87,6 +87,8 @@ func TestBrokenStoresFail(t *testing.T) {
 		{"CloseBreakers returns every lane", func(m *Model) core.Store { return closesAll{m} }, []string{saysClosed}},
 		{"Settle ignores breaker settings", func(m *Model) core.Store { return judgesByDefault{m} },
 			[]string{saysOpens + "/other breaker settings", saysOpens + "/breaker settings change", saysNewest + "/a failure, other breaker settings"}},
+		{"Settle forgets an opening when the breaker closes", func(m *Model) core.Store { return forgetsOpenings{m} }, []string{saysOpenings}},
+		{"Settle counts failed probes as openings", func(m *Model) core.Store { return opensAnew{m} }, []string{saysOpenings}},
 		{"Strays forgets since when a lane is a stray", func(m *Model) core.Store { return straysAnew{m} }, []string{saysStrays}},
 		{"Strays never ends a lane's time as a stray", func(m *Model) core.Store { return straysKept{m} }, []string{saysKnown}},
 		{"Strays closes breakers at once", func(m *Model) core.Store { return straysClose{m} }, []string{saysSetBack + "/not before StrayTime"}},

@@ -234,3 +234,28 @@ func (s unholdsAll) Unhold(ctx context.Context, now time.Time, lanes ...core.Lan
 	_, err := s.Model.Unhold(ctx, now, lanes...)
 	return lanes, err
 }
+
+// forgetsOpenings forgets that the breaker was open as soon as it is closed.
+type forgetsOpenings struct{ *Model }
+
+func (s forgetsOpenings) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	got, err := s.Model.Settle(ctx, outcomes...)
+	for _, g := range s.gates {
+		if !g.Open() {
+			g.OpenedAt, g.Openings = time.Time{}, 0
+		}
+	}
+	return got, err
+}
+
+// opensAnew counts each failure of a probe as an opening.
+type opensAnew struct{ *Model }
+
+func (s opensAnew) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error) {
+	for _, o := range outcomes {
+		if o.Probe && o.Verdict == core.Failure {
+			s.gate(o.Lane).Openings++
+		}
+	}
+	return s.Model.Settle(ctx, outcomes...)
+}

@@ -71,6 +71,8 @@ var columnChecks = map[string]string{
 	"gates.moved_by":    saysOpens,
 	"gates.next_us":     saysStarts + "/in sequence",
 	"gates.open_until":  saysOpens,
+	"gates.opened_at":   saysOpenings,
+	"gates.openings":    saysOpenings,
 	"gates.stray_since": saysStrays,
 	"gates.taker":       saysNewest + "/a success",
 

@@ -25,6 +25,7 @@ const (
 	saysVerdicts  = "The outcomes' verdicts move the gates of their lanes, in the order given"
 	saysCounts    = "A success resets Failures to 0, and a failure adds 1"
 	saysOpens     = "The failure that makes them at least Breaker.Failures opens the breaker for Breaker.Cooldown"
+	saysOpenings  = "Each opening sets OpenedAt and counts in Openings, and both stay when a probe fails and when the breaker closes, so that no opening is missed by a process that looks later"
 	saysNewest    = "While the breaker is open, only the outcome of its newest probe counts: a failure keeps the breaker open for another Breaker.Cooldown, a success closes it, and an outcome without a verdict permits the next probe at once"
 	saysCloses    = "CloseBreakers resets the failures of lanes to 0 and closes their open breakers, as the success of a probe would"
 	saysClosed    = "It returns the lanes whose breakers it closed, sorted"
@@ -82,6 +83,8 @@ var worklistGates = []check{
 	{saysOpens, "", opens},
 	{saysOpens, "other breaker settings", opensOther},
 	{saysOpens, "breaker settings change", opensChanged},
+	{saysOpenings, "", openings},
+	{saysOpenings, "twice in one call", openingsOnce},
 	{saysNewest, "a failure", newestFails},
 	{saysNewest, "a failure, other breaker settings", newestFailsOther},
 	{saysNewest, "a success", newestSucceeds},
@@ -110,10 +113,17 @@ func (r *rig) gate() core.Gate {
 	return r.outlooks(r.lane)[r.lane].Gate
 }
 
-// wantGate fails unless the gate of the rig's lane has exactly this state.
+// wantGate fails unless the gate of the rig's lane has exactly this state. The openings of its
+// breaker are not compared: they have checks of their own.
 func (r *rig) wantGate(what string, want core.Gate) {
 	r.Helper()
-	r.equal("Gate "+what, r.gate(), want)
+	r.equal("Gate "+what, unopened(r.gate()), unopened(want))
+}
+
+// unopened returns a gate without the openings of its breaker.
+func unopened(g core.Gate) core.Gate {
+	g.OpenedAt, g.Openings = time.Time{}, 0
+	return g
 }
 
 // putMany puts n jobs in the rig's lane.
@@ -219,7 +229,8 @@ func dueGates(r *rig) {
 	j := r.takeQuotas(r.probe())
 	r.equal("Due of an open one", r.outlooks(r.lane), map[core.Lane]core.Outlook{r.lane: {
 		DueAt: r.now.Add(-core.BreakerCooldown),
-		Gate:  core.Gate{Failures: core.BreakerThreshold, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: r.gate().MovedBy},
+		Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: r.now.Add(core.BreakerCooldown), MovedBy: r.gate().MovedBy,
+			OpenedAt: r.now.Add(-core.BreakerCooldown), Openings: 1},
 	}})
 	r.settle(r.verdict(j[0], core.Success))
 	r.takeQuotas(r.paced(1, time.Second, 0))

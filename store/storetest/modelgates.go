@@ -194,6 +194,9 @@ func (m *Model) applyVerdict(o core.Outcome) {
 		if g.Failures++; !open && g.Failures < b.Failures {
 			return
 		}
+		if !open {
+			g.OpenedAt, g.Openings = o.At, g.Openings+1
+		}
 		g.OpenUntil, g.taker, g.MovedBy = o.At.Add(b.Cooldown), "", o.JobID
 		if open {
 			g.MovedBy = ""

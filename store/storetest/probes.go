@@ -320,6 +320,7 @@ func opens(r *rig) {
 		want := core.Gate{Failures: i + 1}
 		if i == core.BreakerThreshold-1 {
 			want.OpenUntil, want.MovedBy = r.now.Add(core.BreakerCooldown), o.JobID
+			want.OpenedAt, want.Openings = r.now, 1
 		}
 		r.equal("Settlement", r.settlement(o).Gates[r.lane], want)
 		r.wantGate("after the "+nth(i)+" failure", want)
@@ -343,8 +344,9 @@ func newestFails(r *rig) {
 // A successful probe closes the breaker and resets its failures.
 func newestSucceeds(r *rig) {
 	j := r.takeProbe()
+	opened := r.gate().OpenedAt
 	r.now = r.now.Add(time.Second)
-	want := core.Gate{ClosedAt: r.now, MovedBy: j.ID}
+	want := core.Gate{ClosedAt: r.now, MovedBy: j.ID, OpenedAt: opened, Openings: 1}
 	got := r.settlement(r.verdict(j, core.Success))
 	r.equal("Settlement", got.Gates, map[core.Lane]core.Gate{r.lane: want})
 	r.wantGate("after the probe succeeded", want)

@@ -242,6 +242,12 @@ ALTER TABLE gates ADD COLUMN hold_reason TEXT
 CREATE INDEX IF NOT EXISTS jobs_canceled ON jobs (lane, id)
 WHERE status = 'canceled'
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN opened_at INTEGER NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN openings INTEGER NOT NULL DEFAULT 0
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -6,7 +6,7 @@ SELECT r.lane_ AS lane,
     AND due_at >= r.floor_
   ORDER BY due_at
   LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-      gates.held_since, gates.held_until
+      gates.held_since, gates.held_until, gates.opened_at, gates.openings
 FROM
   (SELECT column1 AS lane_, column2 AS same_lane_, column3 AS floor_, column4 AS gate_
   FROM (VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/)) AS r

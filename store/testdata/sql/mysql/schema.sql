@@ -237,6 +237,12 @@ ALTER TABLE gates ADD COLUMN hold_reason LONGBLOB
 ALTER TABLE jobs ADD COLUMN canceled_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'canceled'
     THEN lane END) STORED, ADD INDEX jobs_canceled (canceled_lane, id)
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN opened_at BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN openings BIGINT NOT NULL DEFAULT 0
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

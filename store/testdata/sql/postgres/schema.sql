@@ -255,6 +255,12 @@ ALTER TABLE gates ADD COLUMN IF NOT EXISTS hold_reason TEXT
 CREATE INDEX IF NOT EXISTS jobs_canceled ON jobs (lane, id)
 WHERE status = 'canceled'
 
+-- schema_step
+ALTER TABLE gates ADD COLUMN IF NOT EXISTS opened_at BIGINT NOT NULL DEFAULT 0
+
+-- schema_step
+ALTER TABLE gates ADD COLUMN IF NOT EXISTS openings BIGINT NOT NULL DEFAULT 0
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

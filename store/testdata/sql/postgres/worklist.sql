@@ -6,7 +6,7 @@ SELECT r.lane_ AS lane,
     AND due_at >= r.floor_
   ORDER BY due_at
   LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-      gates.held_since, gates.held_until
+      gates.held_since, gates.held_until, gates.opened_at, gates.openings
 FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(lane_, same_lane_, floor_, gate_)
 LEFT JOIN gates ON gates.lane = r.gate_
 

@@ -6,7 +6,7 @@ ON CONFLICT DO NOTHING
 
 -- gates
 SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-    gates.held_since, gates.held_until, gates.stray_since
+    gates.held_since, gates.held_until, gates.opened_at, gates.openings, gates.stray_since
 FROM gates
 WHERE gates.lane = ?
 
@@ -29,6 +29,8 @@ WHERE gates.lane = ?
 UPDATE gates
 SET moved_by = CASE WHEN gates.open_until <> 0 THEN '' WHEN failures >= ? THEN ? ELSE moved_by END,
     taker = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN '' ELSE taker END,
+    opened_at = CASE WHEN gates.open_until = 0 AND failures >= ? THEN ? ELSE opened_at END,
+    openings = CASE WHEN gates.open_until = 0 AND failures >= ? THEN openings + 1 ELSE openings END,
     open_until = CASE WHEN gates.open_until <> 0 OR failures >= ? THEN ? ELSE open_until END,
     failures = failures + 1
 WHERE lane = ?
@@ -73,7 +75,8 @@ WHERE gates.lane = ?
 
 -- set_back
 UPDATE gates
-SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0
+SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0,
+    opened_at = 0, openings = 0
 WHERE gates.lane = ?
   AND gates.stray_since <= ?
 

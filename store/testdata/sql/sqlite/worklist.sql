@@ -6,7 +6,7 @@ SELECT ? AS lane,
     AND due_at >= ?
   ORDER BY due_at
   LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
-      gates.held_since, gates.held_until
+      gates.held_since, gates.held_until, gates.opened_at, gates.openings
 FROM
   (SELECT 1) AS r
 LEFT JOIN gates ON gates.lane = ?
