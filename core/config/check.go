@@ -404,6 +404,7 @@ func (k *checker) alerts() {
 	first := map[string]int{} // by address
 	for i, a := range k.Alerts {
 		k.alertSigning(k.alertPath(i)+".signing_secret", a)
+		k.health(k.alertPath(i), a)
 		path := k.alertPath(i) + ".url"
 		k.url(path, a.URL.Reveal())
 		if n, known := first[a.URL.Reveal()]; known && a.URL != "" {

@@ -105,7 +105,7 @@ func (d *decoder) value(n *node, v reflect.Value, path string, r rules) {
 	case reflect.Struct:
 		d.object(n, v, path)
 	case reflect.Map:
-		d.names(n, v, path)
+		d.names(n, v, path, r)
 	case reflect.Slice:
 		d.list(n, v, path, r)
 	case reflect.Int:
@@ -248,8 +248,9 @@ var nameForm = once.Regexp(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 // nameRule describes the form for messages.
 const nameRule = "a name has 1 to 63 letters, digits, _ and -, and starts with a letter or digit"
 
-// names decodes a mapping whose keys the user chooses: named entries, or headers.
-func (d *decoder) names(n *node, v reflect.Value, path string) {
+// names decodes a mapping whose keys the user chooses: named entries, headers, or durations for
+// named entries.
+func (d *decoder) names(n *node, v reflect.Value, path string, r rules) {
 	if n.kind != mapping {
 		d.misshapen(n, path, `must be a mapping, each name followed by ":" and its value`)
 		return
@@ -258,13 +259,20 @@ func (d *decoder) names(n *node, v reflect.Value, path string) {
 	for _, f := range n.fields {
 		here := join(path, f.key)
 		entry := reflect.New(v.Type().Elem()).Elem()
-		// A map of texts has headers; all other maps have entries with names.
-		if entry.Kind() == reflect.String {
+		// A map of texts has headers, and a map of durations has no entries of its own; all other
+		// maps have entries with names.
+		_, isSpan := entry.Interface().(Duration)
+		switch {
+		case entry.Kind() == reflect.String:
 			d.header(f.value, entry, here)
 			if f.value.null() {
 				continue
 			}
-		} else {
+		case isSpan && f.value.saysNull(): // an overlay takes a value back so
+			continue
+		case isSpan:
+			d.value(f.value, entry, here, rules{low: r.low, high: r.high})
+		default:
 			d.value(f.value, entry, here, rules{})
 			entry.FieldByName("Name").SetString(f.key)
 			if !isName(f.key) {

@@ -36,7 +36,8 @@ var entries = map[reflect.Type]any{
 	reflect.TypeFor[Handler]():        Handler{Type: "http", Method: "POST", CircuitBreaker: defaultBreaker},
 	reflect.TypeFor[CircuitBreaker](): defaultBreaker,
 	reflect.TypeFor[Queue]():          Queue{VisibilityTimeout: seconds(30)},
-	reflect.TypeFor[Alert]():          Alert{Type: "generic"},
+	reflect.TypeFor[Alert]():          Alert{Type: "generic", Interval: seconds(600), Held: defaultHeld},
+	reflect.TypeFor[Held]():           defaultHeld,
 	reflect.TypeFor[Workflow]():       Workflow{MaxBytes: maxRunBytes},
 	reflect.TypeFor[Param]():          Param{Type: "string", Required: true},
 	reflect.TypeFor[Step]():           Step{Type: "http", Method: "POST", Retry: StepRetry{Max: 1}},
@@ -45,6 +46,9 @@ var entries = map[reflect.Type]any{
 
 // defaultBreaker is the circuit breaker of a handler without settings for it.
 var defaultBreaker = CircuitBreaker{Failures: core.BreakerThreshold, Cooldown: Duration{Duration: core.BreakerCooldown}}
+
+// defaultHeld is for alerts on holds without settings for them.
+var defaultHeld = Held{OlderThan: seconds(24 * 60 * 60)}
 
 const (
 	// maxRunBytes is workflows.*.max_bytes.

@@ -136,6 +136,29 @@ type Alert struct {
 	// default delivery.signing_secret. Chat services verify no signature, so alerts of their
 	// types are not signed.
 	SigningSecret Secrets `yaml:"signing_secret"`
-	// On lists the kinds of alerts: dlq, verification_failure; required.
-	On []string `yaml:"on" required:"" oneof:"dlq verification_failure"`
+	// On lists the kinds of alerts: dlq, verification_failure, circuit_opened, circuit_closed,
+	// lag, held, quiet; required.
+	On []string `yaml:"on" required:"" oneof:"dlq verification_failure circuit_opened circuit_closed lag held quiet"`
+	// Interval is the shortest time between two alerts that the same breaker opened, or that
+	// the same consumer lags, 0s to 1d, default 600s.
+	Interval Duration `yaml:"interval" range:"0s 1d"`
+	// Lag says when a consumer lags; required for the kind lag.
+	Lag Lag `yaml:"lag"`
+	// Held says which holds are told.
+	Held Held `yaml:"held"`
+	// Quiet has the sources that are told when no event comes for so long, 1s to 365d each, by
+	// name; required for the kind quiet.
+	Quiet map[string]Duration `yaml:"quiet" range:"1s 365d"`
+}
+
+// Lag says when a consumer lags.
+type Lag struct {
+	// OlderThan is the age of its oldest due job, 1s to 365d; required.
+	OlderThan Duration `yaml:"older_than" required:"" range:"1s 365d"`
+}
+
+// Held says which holds are told.
+type Held struct {
+	// OlderThan is the age of the hold, 1s to 365d, default 86400s.
+	OlderThan Duration `yaml:"older_than" range:"1s 365d"`
 }

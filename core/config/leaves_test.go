@@ -33,6 +33,8 @@ func kindOf(l leaf) string {
 		return "secret, or a list of secrets"
 	case reflect.TypeFor[map[string]Secret]():
 		return "mapping of names to secrets"
+	case reflect.TypeFor[map[string]Duration]():
+		return between("mapping of names to durations") + " each"
 	case reflect.TypeFor[Duration]():
 		return between("duration")
 	case reflect.TypeFor[[]Network]():
