@@ -7,7 +7,7 @@
 // a place may change its format while alerts wait.
 //
 //	failure ─▶ Desk ─────────────────▶ Accept ─┐
-//	                                           ├─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
+//	health ──▶ Health ───────────────▶ Accept ─┼─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
 //	death ───▶ Obituaries ─▶ Settle or Transit ┘
 //
 // Any client can cause failed verifications, at any rate. So a [Desk] counts them and sends
@@ -17,6 +17,10 @@
 // Each dead job and each failed workflow run needs an operator: [Obituaries] are made for
 // all of them, but never for an alert. [Pace] spaces the posts to a chat service that would
 // refuse a burst; meanwhile the alerts wait in their lane.
+//
+// [Health] looks once a minute, in one process, for lanes that lag, old holds and quiet sources,
+// and tells of breakers as soon as they move. Each transition is told once, whichever process
+// notices it.
 //
 // An alert contains no payload and no secret. The URL of a place is a secret, since chat
 // services put the credential into it. This package uses the URL only to name a lane.
@@ -41,6 +45,11 @@ type Kind string
 const (
 	DLQ                 Kind = "dlq"                  // a job died, or a workflow run failed
 	VerificationFailure Kind = "verification_failure" // a sender could not be verified
+	CircuitOpened       Kind = "circuit_opened"       // the circuit breaker of a handler opened
+	CircuitClosed       Kind = "circuit_closed"       // it closed
+	Lag                 Kind = "lag"                  // a lane has a due job that is old, or no more
+	Held                Kind = "held"                 // a hold is old
+	Quiet               Kind = "quiet"                // no event came from a source for long
 )
 
 // EventType returns the type of the events that are alerts of this kind.
@@ -50,6 +59,8 @@ func (k Kind) EventType() string { return "alert." + string(k) }
 type Place struct {
 	Lane core.Lane // of the jobs that go there; see [Lane]
 	On   []Kind    // the kinds that it wants
+
+	Health Thresholds // for the kinds on health that it wants
 }
 
 // Lane returns the lane of a place with this URL. Its id is the beginning of the URL's
@@ -124,7 +135,10 @@ type notice struct {
 	Reason    string `json:"reason,omitempty"`
 	ClientIP  string `json:"client_ip,omitempty"`
 	Count     int    `json:"count,omitempty"`
-	CreatedAt string `json:"created_at"` // as [core.FormatTime] writes it
+	Since     string `json:"since,omitempty"`    // as CreatedAt
+	Over      bool   `json:"over,omitempty"`     // a lane has caught up
+	LeftOut   int    `json:"left_out,omitempty"` // transitions without an alert since the last one
+	CreatedAt string `json:"created_at"`         // as [core.FormatTime] writes it
 }
 
 func (n notice) encode() []byte {
