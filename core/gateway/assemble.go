@@ -115,7 +115,11 @@ func Consumers(c *config.Config) ([]intake.Consumer, error) {
 func places(c *config.Config) []alert.Place {
 	var all []alert.Place
 	for _, a := range c.Alerts {
-		place := alert.Place{Lane: alert.Lane(a.URL.Reveal())}
+		place := alert.Place{Lane: alert.Lane(a.URL.Reveal()), Health: alert.Thresholds{
+			Interval: a.Interval.Duration, Lag: a.Lag.OlderThan.Duration, Held: a.Held.OlderThan.Duration, Quiet: map[string]time.Duration{}}}
+		for source, after := range a.Quiet {
+			place.Health.Quiet[source] = after.Duration
+		}
 		for _, word := range a.On {
 			place.On = append(place.On, alert.Kind(word))
 		}

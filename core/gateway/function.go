@@ -141,6 +141,7 @@ func (g *Gateway) Quiet(ctx context.Context) {
 		_ = g.Puller.Quiet(ctx) // the next call continues any interrupted work
 	}
 	g.Alerts.Flush(ctx)
+	g.Health.Flush(ctx)
 	if g.Stats != nil {
 		g.Stats.Quiet(ctx) // last: it only delays later answers
 	}

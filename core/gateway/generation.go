@@ -19,6 +19,7 @@ type shared struct {
 	counts  web.Counts
 	pulses  *pulses
 	tallies *alert.Tallies
+	moves   *alert.Moves
 	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if the process does not follow it
 
 	naming sync.Once
@@ -31,7 +32,7 @@ type shared struct {
 
 // newShared makes the state for the first gateway of a process.
 func newShared() *shared {
-	return &shared{bell: &core.Bell{}, pulses: newPulses(), tallies: alert.NewTallies()}
+	return &shared{bell: &core.Bell{}, pulses: newPulses(), tallies: alert.NewTallies(), moves: alert.NewMoves()}
 }
 
 // ids returns the source of ids that all gateways of the process share.
@@ -77,6 +78,7 @@ func (g *generation) run(program context.Context, before *generation) {
 	})
 	work.Go(func() { g.Alerts.Run(ctx) })
 	work.Go(func() { g.purge(ctx) })
+	work.Go(func() { g.watchHealth(ctx) })
 	work.Go(func() {
 		defer close(g.fired)
 		if before != nil {
@@ -133,6 +135,14 @@ func (g *Gateway) deliver(ctx context.Context) core.Report {
 		g.Log.Error("worker stopped", "error", err)
 	}
 	return report
+}
+
+// watchHealth raises alerts on health, if any place wants them.
+func (g *Gateway) watchHealth(ctx context.Context) {
+	// Each process of a database runs this. The store gives the turn of a check to one of them.
+	if err := g.Health.Tick(ctx, core.Budget{Rest: g.Rest}); err != nil {
+		g.Log.Error("checks of health stopped", "error", err)
+	}
 }
 
 // fire runs the schedules, if there are any.

@@ -146,6 +146,8 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 		defer v.relieveAtEnd(ctx)()
 		return &report, v.keep(ctx, b, &report)
 	}
+	// An alert that this stores is delivered by this invocation.
+	f.checkHealth(ctx, a)
 	// Records are deleted beside the deliveries. The invocation ends only after both, since Lambda
 	// freezes the environment then.
 	var purging sync.WaitGroup
@@ -189,11 +191,29 @@ func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	}
 }
 
-// work runs one tick of the worker and adds its counts to report.
+// healthTime bounds a check of health, since deliveries wait for it.
+const healthTime = 2 * time.Second
+
+// checkHealth makes the alerts on health, if it is this function's turn. An error does not fail
+// the tick: the next minute's check makes the same alerts.
+func (f *function) checkHealth(ctx context.Context, a *assembly) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	if err := a.Health.Tick(ctx, core.Budget{}); err != nil {
+		f.log.Error("checking health failed", "error", err)
+	}
+}
+
+// work runs a tick of the worker and adds its counts to report. If a breaker moved in the tick
+// and an alert tells so, another tick delivers the alert.
 func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
-	r, err := a.Worker.Tick(ctx, b)
-	report.add(r)
-	return err
+	for {
+		r, err := a.Worker.Tick(ctx, b)
+		report.add(r)
+		if told := a.Health.Flush(ctx); err != nil || !told {
+			return err
+		}
+	}
 }
 
 // earlier returns the earlier of two times, neither of which is zero.
@@ -204,16 +224,21 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// fire fires the due slots of cron sources, and slots that come due during the invocation.
+// fire fires the due slots of cron sources, and slots that come due during the invocation. It
+// checks health as well, for the case that the worker's function does not run.
 func (f *function) fire(ctx context.Context, a *assembly, in invocation) (any, error) {
-	if a.Cron == nil {
-		return struct{}{}, nil
-	}
-	// A fired slot stores jobs, so the worker's function is nudged while the schedules run.
+	// A fired slot or an alert stores jobs, so the worker's function is nudged while the schedules run.
 	nudging, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { a.nudger.run(nudging) })
-	err := a.Cron.Tick(ctx, core.Budget{Until: in.until(fireFor), End: in.end, Rest: a.Rest, Brief: true})
+	// Slots do not wait for the check of health.
+	var checking sync.WaitGroup
+	checking.Go(func() { f.checkHealth(ctx, a) })
+	var err error
+	if a.Cron != nil {
+		err = a.Cron.Tick(ctx, core.Budget{Until: in.until(fireFor), End: in.end, Rest: a.Rest, Brief: true})
+	}
+	checking.Wait()
 	stop()
 	running.Wait()
 	// The last nudge is sent before the invocation ends, or its jobs would wait until the next minute.
