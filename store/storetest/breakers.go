@@ -185,3 +185,9 @@ func (r *rig) wantOpenings(what string, last time.Time, n int) {
 	r.equal("OpenedAt of a breaker "+what, g.OpenedAt, last)
 	r.equal("Openings of a breaker "+what, g.Openings, n)
 }
+
+// unopened returns a gate without the openings of its breaker.
+func unopened(g core.Gate) core.Gate {
+	g.OpenedAt, g.Openings = time.Time{}, 0
+	return g
+}

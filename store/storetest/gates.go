@@ -120,12 +120,6 @@ func (r *rig) wantGate(what string, want core.Gate) {
 	r.equal("Gate "+what, unopened(r.gate()), unopened(want))
 }
 
-// unopened returns a gate without the openings of its breaker.
-func unopened(g core.Gate) core.Gate {
-	g.OpenedAt, g.Openings = time.Time{}, 0
-	return g
-}
-
 // putMany puts n jobs in the rig's lane.
 func (r *rig) putMany(n int) {
 	r.Helper()
