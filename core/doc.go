@@ -73,9 +73,10 @@
 //   - delivery id: the sender's own id of an event. It identifies repeats within a source.
 //   - key: a text that makes a job unique in its lane. It identifies repeats within a lane.
 //   - slot: one time of a cron source's schedule. Each slot causes one event.
-//   - mark: the time up to which the slots of a source are dealt with. See [Mark]. The mark
-//     of a transition is its id: see [Transition]. The mark of a SQLite file is a number by
-//     which package sqlite notices that the file lost commits.
+//   - mark: the time up to which the slots of a source, or the alerts about a lane or source,
+//     are dealt with. See [Mark]. The mark of a transition is its id: see [Transition]. The
+//     mark of a SQLite file is a number by which package sqlite notices that the file lost
+//     commits.
 //
 // Work:
 //

@@ -182,7 +182,8 @@ type Settlement struct {
 	Gates map[Lane]Gate
 }
 
-// A Mark says up to when the slots of a cron source are dealt with.
+// A Mark says up to when the slots of a cron source are dealt with. Package alert keeps marks
+// of its own beside them. Their names contain a slash, as no name of a source does.
 type Mark struct {
 	Source   string
 	Schedule string // its schedule and zone, as [Calendar.Mark] received them

@@ -30,7 +30,7 @@ var manual = []topic{
 	{"expressions", "Filters, transforms and paths"},
 	{"pull-queues", "Consumers that receive and acknowledge messages"},
 	{"workflows", "Steps, choices, branches, waits, callbacks"},
-	{"alerts", "Dead jobs and forged events, told to people"},
+	{"alerts", "Dead jobs, forged events and health, told to people"},
 	{"config-files", "Variables, overlays, files at an address, reload"},
 	{"configuration", "Every field of gateway.yaml"},
 	{"databases", "SQLite, PostgreSQL, MySQL, Cloudflare D1"},

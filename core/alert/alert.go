@@ -19,7 +19,7 @@
 // refuse a burst; meanwhile the alerts wait in their lane.
 //
 // [Health] looks once a minute, in one process, for lanes that lag, old holds and quiet sources,
-// and tells of breakers as soon as they move. Each transition is told once, whichever process
+// and at breakers as soon as they move. Each transition causes one alert, whichever process
 // notices it.
 //
 // An alert contains no payload and no secret. The URL of a place is a secret, since chat

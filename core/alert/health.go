@@ -106,8 +106,8 @@ func (m *Moves) take() []core.Lane {
 // the delivery id of its alert. So of several processes that notice the transition, one stores
 // the alert. The breaker's row keeps when it last opened, so an opening is noticed also if the
 // process that caused it dies before it stores the alert. After the alert is stored, a mark
-// (see [core.Calendar]) says that the transition is told. If the process dies in between, the
-// next check repeats the alert under the same name, which stores nothing, and sets the mark.
+// (see [core.Calendar]) records it. If the process dies in between, the next check makes the
+// alert again under the same name, which stores nothing, and sets the mark.
 type Health struct {
 	HealthDeps
 	watches
@@ -163,7 +163,7 @@ func (h *Health) Tick(ctx context.Context, b core.Budget) error {
 
 // Flush stores the alerts about breakers that have moved in this process, and reports whether it
 // stored one. An alert that cannot be stored now is stored by the next round.
-func (h *Health) Flush(ctx context.Context) (told bool) {
+func (h *Health) Flush(ctx context.Context) (stored bool) {
 	if h == nil {
 		return false
 	}
@@ -171,12 +171,12 @@ func (h *Health) Flush(ctx context.Context) (told bool) {
 	if len(lanes) == 0 {
 		return false
 	}
-	told, err := h.lookAtCircuits(ctx, lanes)
+	stored, err := h.lookAtCircuits(ctx, lanes)
 	if ctx.Err() != nil {
 		h.Moves.add(lanes...) // for the Health that takes over
 	}
 	h.report(ctx, err)
-	return told
+	return stored
 }
 
 // report reports an error of a check. The end of ctx is none.
@@ -188,8 +188,8 @@ func (h *Health) report(ctx context.Context, err error) {
 
 // round checks everything, if this process gets the turn.
 func (h *Health) round(ctx context.Context) error {
-	mine, err := h.Store.Turn(ctx, h.Clock(), turnName, checkTurn)
-	if err != nil || !mine {
+	hasTurn, err := h.Store.Turn(ctx, h.Clock(), turnName, checkTurn)
+	if err != nil || !hasTurn {
 		return err
 	}
 	now := h.Clock()
@@ -238,7 +238,7 @@ func (h *Health) newest(ctx context.Context) (map[string]time.Time, error) {
 
 // lookAtCircuits checks the breakers of some lanes. It asks for no turn: the names of the alerts
 // ensure that each is stored once.
-func (h *Health) lookAtCircuits(ctx context.Context, lanes []core.Lane) (told bool, err error) {
+func (h *Health) lookAtCircuits(ctx context.Context, lanes []core.Lane) (stored bool, err error) {
 	lanes = slices.DeleteFunc(lanes, func(l core.Lane) bool { return l.Handler() == "" || !slices.Contains(h.Lanes, l) })
 	if len(lanes) == 0 {
 		return false, nil
@@ -258,33 +258,33 @@ func (h *Health) lookAtCircuits(ctx context.Context, lanes []core.Lane) (told bo
 
 // tell stores the alerts of checks, and sets their marks. Each alert comes before its marks. It
 // reports whether it stored an alert.
-func (h *Health) tell(ctx context.Context, now time.Time, checks []check) (told bool, err error) {
+func (h *Health) tell(ctx context.Context, now time.Time, checks []check) (stored bool, err error) {
 	var names []string
 	for _, c := range checks {
 		names = append(names, c.names...)
 	}
-	stored, err := h.Store.Marks(ctx, names)
+	known, err := h.Store.Marks(ctx, names)
 	if err != nil {
 		return false, err
 	}
 	marks := marks{}
-	maps.Copy(marks, stored)
+	maps.Copy(marks, known)
 	for _, c := range checks {
 		// One look may find two transitions: a breaker that opened and closed.
 		for news := c.next(now, marks); news != nil; news = c.next(now, marks) {
 			isNew, err := h.store(ctx, now, *news)
-			if told = told || isNew; err != nil {
-				return told, err
+			if stored = stored || isNew; err != nil {
+				return stored, err
 			}
 			if err := h.Store.Mark(ctx, news.marks...); err != nil {
-				return told, err
+				return stored, err
 			}
 			for _, m := range news.marks {
 				marks[m.Source] = m
 			}
 		}
 	}
-	return told, nil
+	return stored, nil
 }
 
 // store stores the alert of a transition, and reports whether it did: not if no place wants the
@@ -397,12 +397,12 @@ type check struct {
 	next  func(now time.Time, m marks) *news
 }
 
-// News is a transition that is not told yet.
+// News is a transition without an alert so far.
 type news struct {
 	mail   mailing // without lanes if no place wants it
 	id     string  // of its delivery
 	notice notice
-	marks  []core.Mark // that say that it is told
+	marks  []core.Mark // that record the alert
 }
 
 // later returns the later of two times.

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A ward is a HealthStore in memory. It fails after a number of calls, if left is set.
-type ward struct {
+// A memory is a HealthStore without a database. It fails after a number of calls, if left is set.
+type memory struct {
 	box
 	gates  map[core.Lane]core.Gate
 	due    map[core.Lane]time.Time
@@ -29,12 +29,12 @@ type ward struct {
 
 var errDown = errors.New("the database is down")
 
-func newWard() *ward {
-	return &ward{gates: map[core.Lane]core.Gate{}, due: map[core.Lane]time.Time{}, newest: map[string]core.ID{}, marks: map[string]core.Mark{}}
+func newMemory() *memory {
+	return &memory{gates: map[core.Lane]core.Gate{}, due: map[core.Lane]time.Time{}, newest: map[string]core.ID{}, marks: map[string]core.Mark{}}
 }
 
 // fails counts a call.
-func (w *ward) fails() error {
+func (w *memory) fails() error {
 	if w.left == 1 {
 		return errDown
 	}
@@ -42,14 +42,14 @@ func (w *ward) fails() error {
 	return nil
 }
 
-func (w *ward) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+func (w *memory) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	if err := w.fails(); err != nil {
 		return core.Receipt{}, err
 	}
 	return w.box.Accept(ctx, a)
 }
 
-func (w *ward) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+func (w *memory) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	all := map[core.Lane]core.Outlook{}
 	for _, l := range lanes {
 		if o := (core.Outlook{DueAt: w.due[l], Gate: w.gates[l]}); o != (core.Outlook{}) {
@@ -59,15 +59,15 @@ func (w *ward) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Out
 	return all, w.fails()
 }
 
-func (w *ward) Holding(_ context.Context, now time.Time) ([]core.Hold, error) {
+func (w *memory) Holding(_ context.Context, now time.Time) ([]core.Hold, error) {
 	return slices.DeleteFunc(slices.Clone(w.holds), func(h core.Hold) bool { return !h.Until.IsZero() && !h.Until.After(now) }), w.fails()
 }
 
-func (w *ward) Nth(_ context.Context, f core.EventFilter, _ int) (core.ID, error) {
+func (w *memory) Nth(_ context.Context, f core.EventFilter, _ int) (core.ID, error) {
 	return w.newest[f.Source], w.fails()
 }
 
-func (w *ward) Marks(_ context.Context, names []string) (map[string]core.Mark, error) {
+func (w *memory) Marks(_ context.Context, names []string) (map[string]core.Mark, error) {
 	some := map[string]core.Mark{}
 	for _, name := range names {
 		if m, ok := w.marks[name]; ok {
@@ -77,7 +77,7 @@ func (w *ward) Marks(_ context.Context, names []string) (map[string]core.Mark, e
 	return some, w.fails()
 }
 
-func (w *ward) Mark(_ context.Context, marks ...core.Mark) error {
+func (w *memory) Mark(_ context.Context, marks ...core.Mark) error {
 	if err := w.fails(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (w *ward) Mark(_ context.Context, marks ...core.Mark) error {
 	return nil
 }
 
-func (w *ward) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
+func (w *memory) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
 	if name != "health" || hold >= time.Minute {
 		return false, errors.New("a turn is called health and is over within a minute")
 	}
@@ -101,17 +101,17 @@ func (w *ward) Turn(_ context.Context, now time.Time, name string, hold time.Dur
 	return false, w.fails()
 }
 
-// A shift is Health over a ward, at a time that the test sets.
-type shift struct {
-	*ward
+// A team is a store for several Health, at a time that the test sets.
+type team struct {
+	*memory
 	now   time.Time
 	ids   *core.IDs
-	told  int // alerts that sofar has returned
+	shown int // alerts that news has returned
 	facts seen
 }
 
-func newShift() *shift {
-	s := &shift{ward: newWard(), now: time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)}
+func newTeam() *team {
+	s := &team{memory: newMemory(), now: time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)}
 	s.ids = core.NewIDs(func() time.Time { return s.now })
 	return s
 }
@@ -119,13 +119,13 @@ func newShift() *shift {
 const billing = core.Lane("handler/billing")
 
 // process returns the Health of another process with these places.
-func (s *shift) process(places ...Place) *Health {
-	return NewHealth(HealthDeps{Store: s.ward, IDs: s.ids, Clock: func() time.Time { return s.now }, Observe: s.facts.observe, MaxAttempts: 3,
+func (s *team) process(places ...Place) *Health {
+	return NewHealth(HealthDeps{Store: s.memory, IDs: s.ids, Clock: func() time.Time { return s.now }, Observe: s.facts.observe, MaxAttempts: 3,
 		Places: places, Lanes: []core.Lane{billing, "queue/mail", "workflow/ship"}})
 }
 
 // round has a process make a round, and fails the test on an error.
-func (s *shift) round(t testing.TB, h *Health) {
+func (s *team) round(t testing.TB, h *Health) {
 	t.Helper()
 	if err := h.Tick(t.Context(), core.Budget{}); err != nil {
 		t.Fatalf("Tick = %v, want no error", err)
@@ -134,22 +134,22 @@ func (s *shift) round(t testing.TB, h *Health) {
 
 // news returns the alerts since the last call, each as its kind and the times and numbers that
 // belong to it.
-func (s *shift) news(t testing.TB) (all []notice) {
+func (s *team) news(t testing.TB) (all []notice) {
 	t.Helper()
-	for _, a := range s.taken[s.told:] {
+	for _, a := range s.taken[s.shown:] {
 		var n notice
 		if err := json.Unmarshal(a.Event.Payload, &n); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, n)
 	}
-	s.told = len(s.taken)
+	s.shown = len(s.taken)
 	return all
 }
 
 // wantNews fails unless the alerts since the last call are these. Messages are compared only
 // if they are given.
-func (s *shift) wantNews(t testing.TB, when string, want ...notice) {
+func (s *team) wantNews(t testing.TB, when string, want ...notice) {
 	t.Helper()
 	got := s.news(t)
 	for i := range got {
@@ -166,33 +166,33 @@ func (s *shift) wantNews(t testing.TB, when string, want ...notice) {
 }
 
 // open opens the breaker of billing now.
-func (s *shift) open() {
+func (s *team) open() {
 	g := s.gates[billing]
 	g.Failures, g.OpenUntil, g.OpenedAt, g.Openings = 5, s.now.Add(time.Minute), s.now, g.Openings+1
 	s.gates[billing] = g
 }
 
 // close closes the breaker of billing now.
-func (s *shift) close() {
+func (s *team) close() {
 	g := s.gates[billing]
 	g.Failures, g.OpenUntil, g.ClosedAt = 0, time.Time{}, s.now
 	s.gates[billing] = g
 }
 
-func at(s *shift) string { return core.FormatTime(s.now) }
+func at(s *team) string { return core.FormatTime(s.now) }
 
 var breakers = Place{Lane: "alert/a", On: []Kind{CircuitOpened, CircuitClosed}, Health: Thresholds{Interval: 10 * time.Minute}}
 
 // TestBreakerIsTold: at once by the process in which it moved, and with all that a person needs.
 func TestBreakerIsTold(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(breakers)
 	s.round(t, h)
 	s.wantNews(t, "before")
 	s.open()
 	opened := at(s)
 	h.Noticed(core.BreakerMoved{Lane: billing})
-	if told := h.Flush(t.Context()); !told {
+	if stored := h.Flush(t.Context()); !stored {
 		t.Error("Flush = false, want true")
 	}
 	s.wantNews(t, "opened", notice{Alert: CircuitOpened, Handler: "billing", Since: opened,
@@ -204,7 +204,7 @@ func TestBreakerIsTold(t *testing.T) {
 	h.Flush(t.Context())
 	s.wantNews(t, "closed", notice{Alert: CircuitClosed, Handler: "billing", Since: opened,
 		Message: `The circuit breaker of handler "billing" closed, and deliveries go on. It was open for 1m30s`})
-	if told := h.Flush(t.Context()); told {
+	if stored := h.Flush(t.Context()); stored {
 		t.Error("Flush without a move = true, want false")
 	}
 	s.now = s.now.Add(time.Hour)
@@ -212,10 +212,10 @@ func TestBreakerIsTold(t *testing.T) {
 	s.wantNews(t, "an hour later")
 }
 
-// TestHealthAlertIsAnEvent: with a job for each place that wants it, once for a place, and told
-// as a fact.
+// TestHealthAlertIsAnEvent: with a job for each place that wants it, once for a place, and with
+// a fact.
 func TestHealthAlertIsAnEvent(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	only := breakers
 	only.Lane, only.On = "alert/b", []Kind{CircuitOpened}
 	h := s.process(breakers, only, Place{Lane: "alert/c", On: []Kind{DLQ}}, breakers)
@@ -242,9 +242,9 @@ func TestHealthAlertIsAnEvent(t *testing.T) {
 }
 
 // TestFlappingBreaker: it opens and closes each minute. Within the interval only the first
-// opening is told, with its closing.
+// opening causes an alert, and its closing.
 func TestFlappingBreaker(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(breakers)
 	move := func(how func()) {
 		how()
@@ -269,11 +269,11 @@ func TestFlappingBreaker(t *testing.T) {
 	second := at(s)
 	move(s.open)
 	s.wantNews(t, "after the interval", notice{Alert: CircuitOpened, Handler: "billing", Since: second, LeftOut: 9,
-		Message: `The circuit breaker of handler "billing" opened after 5 failures in a row. Deliveries wait until a probe succeeds. To close it now: gateway breaker reset billing. It opened 9 times more since the last alert`})
+		Message: `The circuit breaker of handler "billing" opened after 5 failures in a row. Deliveries wait until a probe succeeds. To close it now: gateway breaker reset billing. Openings without an alert since the last one: 9`})
 	s.now = s.now.Add(time.Second)
 	move(s.close)
 	s.wantNews(t, "after the interval", notice{Alert: CircuitClosed, Handler: "billing", Since: second})
-	// An opening within the interval that lasts is told when the interval ends.
+	// An opening within the interval that lasts causes an alert when the interval ends.
 	s.now = s.now.Add(time.Minute)
 	third := at(s)
 	move(s.open)
@@ -290,7 +290,7 @@ func TestFlappingBreaker(t *testing.T) {
 // TestOpeningOfADeadProcess: the process dies before it stores the alert, and another process
 // closes the breaker. The next round tells both.
 func TestOpeningOfADeadProcess(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(breakers)
 	s.round(t, h)
 	opened := at(s)
@@ -303,7 +303,7 @@ func TestOpeningOfADeadProcess(t *testing.T) {
 		notice{Alert: CircuitOpened, Handler: "billing", Since: opened, Message: `The circuit breaker of handler "billing" opened at ` + opened + `, and has closed since`},
 		notice{Alert: CircuitClosed, Handler: "billing", Since: opened, Message: `The circuit breaker of handler "billing" closed, and deliveries go on. It was open for 40s`})
 	// Before a place asked for alerts, it is no news.
-	s = newShift()
+	s = newTeam()
 	s.open()
 	s.close()
 	s.now = s.now.Add(time.Hour)
@@ -311,9 +311,9 @@ func TestOpeningOfADeadProcess(t *testing.T) {
 	s.wantNews(t, "an opening that was over long before")
 }
 
-// TestClosedAndOpenedAgain: no process looks in between. The closing is told before the opening.
+// TestClosedAndOpenedAgain: no process looks in between. The alert about the closing comes first.
 func TestClosedAndOpenedAgain(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(breakers)
 	first := at(s)
 	s.open()
@@ -332,7 +332,7 @@ func TestClosedAndOpenedAgain(t *testing.T) {
 // Without an interval there is exactly one alert for each opening and closing.
 func TestEachTransitionIsToldOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newShift()
+		s := newTeam()
 		always := breakers
 		always.Health.Interval = 0
 		all := []*Health{s.process(always), s.process(always)}

@@ -9,9 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestLag: told when it begins and when it is over, and within the interval not again.
+// TestLag: an alert when it begins and when it is over, and no other one within the interval.
 func TestLag(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(Place{Lane: "alert/a", On: []Kind{Lag}, Health: Thresholds{Lag: 5 * time.Minute, Interval: 10 * time.Minute}})
 	minute := func() {
 		s.now = s.now.Add(time.Minute)
@@ -45,7 +45,7 @@ func TestLag(t *testing.T) {
 
 // TestLagBehindAHold: a person wanted the jobs to wait. The time of the hold does not count.
 func TestLagBehindAHold(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(Place{Lane: "alert/a", On: []Kind{Lag}, Health: Thresholds{Lag: 5 * time.Minute}})
 	s.due["workflow/ship"] = s.now
 	s.gates["workflow/ship"] = core.Gate{HeldSince: s.now, HeldUntil: core.NoEnd}
@@ -65,7 +65,7 @@ func TestLagBehindAHold(t *testing.T) {
 // TestThresholds: places with other thresholds get alerts of their own, places with the same
 // share them.
 func TestThresholds(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	after := func(lane core.Lane, d time.Duration) Place {
 		return Place{Lane: lane, On: []Kind{Lag}, Health: Thresholds{Lag: d}}
 	}
@@ -80,9 +80,9 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestOldHold: each hold is told once, also one of a handler that left the configuration.
+// TestOldHold: one alert for each hold, also one of a handler that left the configuration.
 func TestOldHold(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	place := Place{Lane: "alert/a", On: []Kind{Held}, Health: Thresholds{Held: 24 * time.Hour}}
 	h := s.process(place)
 	since := s.now
@@ -96,16 +96,16 @@ func TestOldHold(t *testing.T) {
 		Message: `Handler "gone" is held since ` + core.FormatTime(since) + `, for more than 1d. To let it go on: gateway release gone`})
 	s.now = s.now.Add(100 * time.Hour)
 	s.round(t, s.process(place))
-	s.wantNews(t, "told before")
+	s.wantNews(t, "after its alert")
 	s.holds[0].Since = s.now
 	s.now = s.now.Add(25 * time.Hour)
 	s.round(t, h)
 	s.wantNews(t, "another hold", notice{Alert: Held, Handler: "gone", Since: core.FormatTime(s.holds[0].Since), Reason: "their database"})
 }
 
-// TestQuiet: told once, until an event comes again.
+// TestQuiet: one alert, until an event comes again.
 func TestQuiet(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(Place{Lane: "alert/a", On: []Kind{Quiet}, Health: Thresholds{Quiet: map[string]time.Duration{"stripe": time.Hour}}})
 	first := s.now
 	s.newest["stripe"] = s.ids.Next()
@@ -118,7 +118,7 @@ func TestQuiet(t *testing.T) {
 		Message: `No event came from source "stripe" since ` + core.FormatTime(first) + `, for more than 1h`})
 	s.now = s.now.Add(5 * time.Hour)
 	s.round(t, h)
-	s.wantNews(t, "told before")
+	s.wantNews(t, "after its alert")
 	second := s.now
 	s.newest["stripe"] = s.ids.Next()
 	s.now = s.now.Add(time.Minute)
@@ -132,7 +132,7 @@ func TestQuiet(t *testing.T) {
 // TestQuietWithoutEvents: a source that never sent is quiet from the first check on, and one
 // whose events are deleted from about its last event on.
 func TestQuietWithoutEvents(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(Place{Lane: "alert/a", On: []Kind{Quiet}, Health: Thresholds{Quiet: map[string]time.Duration{"stripe": 240 * time.Hour}}})
 	s.round(t, h)
 	first := s.now
@@ -155,10 +155,10 @@ func TestQuietWithoutEvents(t *testing.T) {
 // TestRoundsTakeTurns: of two processes that tick for ten minutes, one checks each minute.
 func TestRoundsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShift()
+		s := newTeam()
 		asked := 0
 		place := Place{Lane: "alert/a", On: []Kind{Held}, Health: Thresholds{Held: time.Hour}}
-		counting := counted{s.ward, &asked}
+		counting := counted{s.memory, &asked}
 		for range 2 {
 			h := NewHealth(HealthDeps{Store: counting, IDs: core.NewIDs(time.Now), Clock: time.Now, MaxAttempts: 1, Places: []Place{place}})
 			go func() { _ = h.Tick(t.Context(), core.Budget{Rest: time.Second}) }()
@@ -170,25 +170,25 @@ func TestRoundsTakeTurns(t *testing.T) {
 	})
 }
 
-// A counted ward counts the checks of holds.
+// A counted memory counts the checks of holds.
 type counted struct {
-	*ward
+	*memory
 	asked *int
 }
 
 func (c counted) Holding(ctx context.Context, now time.Time) ([]core.Hold, error) {
 	*c.asked++
-	return c.ward.Holding(ctx, now)
+	return c.memory.Holding(ctx, now)
 }
 
 // TestHealthTakesOver: a breaker moves in a process whose configuration is being replaced. The
 // Health of the next configuration tells it at once.
 func TestHealthTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShift()
+		s := newTeam()
 		moves := NewMoves()
 		health := func() *Health {
-			return NewHealth(HealthDeps{Store: s.ward, IDs: core.NewIDs(time.Now), Clock: time.Now, MaxAttempts: 1,
+			return NewHealth(HealthDeps{Store: s.memory, IDs: core.NewIDs(time.Now), Clock: time.Now, MaxAttempts: 1,
 				Places: []Place{breakers}, Lanes: []core.Lane{billing}, Moves: moves})
 		}
 		first, second := health(), health()
@@ -211,7 +211,7 @@ func TestHealthTakesOver(t *testing.T) {
 // TestHealthPassesTheSignalOn: a signal for the Health that takes over may reach the other one
 // first.
 func TestHealthPassesTheSignalOn(t *testing.T) {
-	h := newShift().process(breakers)
+	h := newTeam().process(breakers)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := h.Tick(ctx, core.Budget{Rest: time.Second}); err != nil {
@@ -220,7 +220,7 @@ func TestHealthPassesTheSignalOn(t *testing.T) {
 	select {
 	case <-h.Moves.moved:
 	default:
-		t.Error("the Health that runs next is not told to look")
+		t.Error("the Health that runs next gets no signal")
 	}
 }
 
@@ -237,15 +237,15 @@ func TestHealthOfNobody(t *testing.T) {
 	}
 }
 
-// TestStoreFailsARound: the error is told, and the next round makes the alert.
+// TestStoreFailsARound: the error becomes a fact, and the next round makes the alert.
 func TestStoreFailsARound(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(breakers)
 	s.open()
 	for left := 1; left < 8; left++ {
-		s.ward.left = left
+		s.memory.left = left
 		err := h.Tick(t.Context(), core.Budget{})
-		s.turn, s.ward.left = time.Time{}, 0
+		s.turn, s.memory.left = time.Time{}, 0
 		if err == nil && len(s.taken) == 0 {
 			t.Errorf("Tick with a failure at call %d: no error and no alert", left)
 		}
@@ -253,7 +253,7 @@ func TestStoreFailsARound(t *testing.T) {
 	if len(s.taken) != 1 {
 		t.Errorf("%d alerts, want 1", len(s.taken))
 	}
-	s.ward.left = 1
+	s.memory.left = 1
 	h.Noticed(core.BreakerMoved{Lane: billing})
 	h.Flush(t.Context())
 	if n := len(s.facts.facts); n == 0 || !isTrouble(s.facts.facts[n-1]) {
@@ -272,7 +272,7 @@ func TestSpan(t *testing.T) {
 // TestLeftOutAfterAReset: openings from before the first alert are not counted as left out, nor
 // those from before the gate was reset.
 func TestLeftOutAfterAReset(t *testing.T) {
-	s := newShift()
+	s := newTeam()
 	h := s.process(Place{Lane: "alert/a", On: []Kind{CircuitOpened}, Health: Thresholds{Interval: time.Minute}})
 	s.gates[billing] = core.Gate{Openings: 7}
 	s.open()

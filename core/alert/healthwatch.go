@@ -13,17 +13,18 @@ import (
 // the same, since the name of a source has no slash.
 const markedBy = "health"
 
-// mark returns a mark that says until when something is told.
+// mark returns a mark of alerts up to a time.
 func mark(name string, until time.Time) core.Mark {
 	return core.Mark{Source: name, Schedule: markedBy, Until: until}
 }
 
 // A circuit watches the breakers of handlers.
 //
-// An alert that a breaker opened comes at most once in an interval. An opening within it is
-// told at its end, if the breaker is still open then; otherwise it is left out and counted. The
-// closing of a breaker is told if the opening was told. So a breaker that opens and closes each
-// minute causes two alerts in an interval, and the last alert is always true.
+// An interval has at most one alert that a breaker opened. For another opening within the
+// interval, the alert comes at its end, if the breaker is still open then. Otherwise the opening
+// is left out, and the next alert counts it. A closing causes an alert if its opening did. So a
+// breaker that opens and closes each minute causes two alerts in an interval, and the last alert
+// is always true.
 type circuit struct {
 	interval       time.Duration
 	opened, closed mailing
@@ -31,32 +32,32 @@ type circuit struct {
 
 func (c circuit) key() string { return c.interval.String() }
 
-// of returns the check of one breaker. Its marks are the newest opening that was told, the
-// newest one whose closing was told, and the time of the last alert, with the number of openings
-// until then.
+// of returns the check of one breaker. Its marks are the newest opening with an alert, the newest
+// opening whose closing has an alert, and the time of the last alert about an opening, with the
+// number of openings until then.
 func (c circuit) of(l core.Lane, g core.Gate) check {
 	at := "/" + string(l) + "/" + c.key()
-	opened, closed, told := string(CircuitOpened)+at, string(CircuitClosed)+at, "circuit_told"+at
-	return check{[]string{opened, closed, told}, func(now time.Time, m marks) *news {
-		last := m.until(opened)
+	opened, closed, last := string(CircuitOpened)+at, string(CircuitClosed)+at, "circuit_last"+at
+	return check{[]string{opened, closed, last}, func(now time.Time, m marks) *news {
+		newest := m.until(opened)
 		switch {
-		case last.After(m.until(closed)) && (!g.Open() || g.OpenedAt.After(last)):
-			return &news{mail: c.closed, id: idOf(closed, last), notice: closedNotice(l, g, last), marks: []core.Mark{mark(closed, last)}}
-		case !g.OpenedAt.After(last):
+		case newest.After(m.until(closed)) && (!g.Open() || g.OpenedAt.After(newest)):
+			return &news{mail: c.closed, id: idOf(closed, newest), notice: closedNotice(l, g, newest), marks: []core.Mark{mark(closed, newest)}}
+		case !g.OpenedAt.After(newest):
 			return nil
 		}
-		next := m.until(told).Add(c.interval)
+		next := m.until(last).Add(c.interval)
 		atOnce := !g.OpenedAt.Before(next) && (g.Open() || now.Sub(g.OpenedAt) < longOver)
 		if !atOnce && (!g.Open() || now.Before(next)) {
 			return nil
 		}
-		before, _ := strconv.Atoi(m[told].Schedule)
-		if before > g.Openings || last.IsZero() {
+		before, _ := strconv.Atoi(m[last].Schedule)
+		if before > g.Openings || newest.IsZero() {
 			before = g.Openings - 1 // the gate was reset, or no place asked before
 		}
 		return &news{
 			mail: c.opened, id: idOf(opened, g.OpenedAt), notice: openedNotice(l, g, g.Openings-before-1),
-			marks: []core.Mark{mark(opened, g.OpenedAt), {Source: told, Schedule: strconv.Itoa(g.Openings), Until: now}},
+			marks: []core.Mark{mark(opened, g.OpenedAt), {Source: last, Schedule: strconv.Itoa(g.Openings), Until: now}},
 		}
 	}}
 }
@@ -73,7 +74,7 @@ func openedNotice(l core.Lane, g core.Gate, leftOut int) notice {
 		n.Message = fmt.Sprintf("The circuit breaker of handler %q opened at %s, and has closed since", n.Handler, n.Since)
 	}
 	if leftOut > 0 {
-		n.Message += fmt.Sprintf(". It opened %d times more since the last alert", leftOut)
+		n.Message += fmt.Sprintf(". Openings without an alert since the last one: %d", leftOut)
 	}
 	return n
 }
@@ -89,8 +90,8 @@ func closedNotice(l core.Lane, g core.Gate, opened time.Time) notice {
 }
 
 // A lag watches the oldest due job of each lane. One alert says that the lane lags, and another
-// that it has caught up. A lane that lags again within the interval is told at its end, if it
-// still lags then.
+// that it has caught up. If it lags again within the interval, the alert comes at the end of the
+// interval, if it still lags then.
 type lag struct {
 	after, interval time.Duration
 	mail            mailing
@@ -101,22 +102,22 @@ func (g lag) key() string { return g.after.String() + "/" + g.interval.String() 
 // of returns the check of one lane. Its marks are a number, which grows by one with each alert
 // and is odd while the lane lags, and the time of the last alert.
 func (g lag) of(l core.Lane, o core.Outlook) check {
-	number, told := string(Lag)+"/"+string(l)+"/"+g.key(), "lag_told/"+string(l)+"/"+g.key()
-	return check{[]string{number, told}, func(now time.Time, m marks) *news {
+	number, last := string(Lag)+"/"+string(l)+"/"+g.key(), "lag_last/"+string(l)+"/"+g.key()
+	return check{[]string{number, last}, func(now time.Time, m marks) *news {
 		var n int64
 		if at := m.until(number); !at.IsZero() {
 			n = at.UnixMilli()
 		}
 		since := lateSince(o, now)
 		late, lags := now.Sub(since) > g.after && !since.IsZero(), n%2 == 1
-		if late == lags || late && now.Before(m.until(told).Add(g.interval)) {
+		if late == lags || late && now.Before(m.until(last).Add(g.interval)) {
 			return nil
 		}
 		next := news{mail: g.mail, id: number + "/" + strconv.FormatInt(n+1, 10), marks: []core.Mark{mark(number, time.UnixMilli(n+1).UTC())}}
 		if next.notice = about(l); late {
 			next.notice.Since = core.FormatTime(since)
 			next.notice.Message = fmt.Sprintf("%s lags: its oldest due job waits since %s, for more than %s", subject(l), next.notice.Since, span(g.after))
-			next.marks = append(next.marks, mark(told, now))
+			next.marks = append(next.marks, mark(last, now))
 		} else {
 			next.notice.Over = true
 			next.notice.Message = fmt.Sprintf("%s has caught up: no job has been due for more than %s", subject(l), span(g.after))
@@ -135,7 +136,7 @@ func lateSince(o core.Outlook, now time.Time) time.Time {
 	return later(o.DueAt, o.Gate.HeldUntil)
 }
 
-// A holding watches the holds. Each hold is told once.
+// A holding watches the holds. Each hold causes one alert.
 type holding struct {
 	after time.Duration
 	mail  mailing
@@ -143,22 +144,22 @@ type holding struct {
 
 func (w holding) key() string { return w.after.String() }
 
-// of returns the check of a hold. Its mark is the beginning of the newest hold that was told.
+// of returns the check of a hold. Its mark is the beginning of the newest hold with an alert.
 func (w holding) of(h core.Hold) check {
-	told := string(Held) + "/" + string(h.Lane) + "/" + w.key()
-	return check{[]string{told}, func(now time.Time, m marks) *news {
-		if !h.Since.After(m.until(told)) || now.Sub(h.Since) <= w.after {
+	since := string(Held) + "/" + string(h.Lane) + "/" + w.key()
+	return check{[]string{since}, func(now time.Time, m marks) *news {
+		if !h.Since.After(m.until(since)) || now.Sub(h.Since) <= w.after {
 			return nil
 		}
 		n := about(h.Lane)
 		n.Since, n.Reason = core.FormatTime(h.Since), clip(h.Reason)
 		n.Message = fmt.Sprintf("%s is held since %s, for more than %s. To let it go on: gateway release %s",
 			subject(h.Lane), n.Since, span(w.after), h.Lane.Consumer())
-		return &news{mail: w.mail, id: idOf(told, h.Since), notice: n, marks: []core.Mark{mark(told, h.Since)}}
+		return &news{mail: w.mail, id: idOf(since, h.Since), notice: n, marks: []core.Mark{mark(since, h.Since)}}
 	}}
 }
 
-// A silence watches a source. Its silence is told once, until another event comes.
+// A silence watches a source. It causes one alert until another event comes.
 type silence struct {
 	source string
 	after  time.Duration
@@ -168,24 +169,25 @@ type silence struct {
 func (q silence) key() string { return q.source + "/" + q.after.String() }
 
 // of returns the check of the source whose newest stored event came at a time; zero if no event
-// is stored. Its marks are the event after which the silence was told, and an event that was
-// seen or, without any, the first check. The latter mark is for sources whose events are deleted
-// before their silence is over. It follows the newest event at a distance, to save writes.
+// is stored. Its marks are the time of the event before the last silence with an alert, and the
+// time of an event that a check saw or, without any, of the first check. The second mark is for
+// sources whose events are deleted before the alert is due. It follows the newest event at a
+// distance, to save writes.
 func (q silence) of(newest time.Time) check {
-	told, seen := string(Quiet)+"/"+q.key(), "quiet_seen/"+q.key()
-	return check{[]string{told, seen}, func(now time.Time, m marks) *news {
+	before, seen := string(Quiet)+"/"+q.key(), "quiet_seen/"+q.key()
+	return check{[]string{before, seen}, func(now time.Time, m marks) *news {
 		last := later(newest, m.until(seen))
 		switch {
 		case last.IsZero():
 			return &news{marks: []core.Mark{mark(seen, now)}}
 		case last.Sub(m.until(seen)) > q.after/10:
 			return &news{marks: []core.Mark{mark(seen, last)}}
-		case now.Sub(last) <= q.after || !last.After(m.until(told)):
+		case now.Sub(last) <= q.after || !last.After(m.until(before)):
 			return nil
 		}
 		n := notice{Source: q.source, Since: core.FormatTime(last)}
 		n.Message = fmt.Sprintf("No event came from source %q since %s, for more than %s", q.source, n.Since, span(q.after))
-		return &news{mail: q.mail, id: idOf(told, last), notice: n, marks: []core.Mark{mark(told, last)}}
+		return &news{mail: q.mail, id: idOf(before, last), notice: n, marks: []core.Mark{mark(before, last)}}
 	}}
 }
 

@@ -144,10 +144,10 @@ type Alert struct {
 	Interval Duration `yaml:"interval" range:"0s 1d"`
 	// Lag says when a consumer lags; required for the kind lag.
 	Lag Lag `yaml:"lag"`
-	// Held says which holds are told.
+	// Held says which holds cause an alert.
 	Held Held `yaml:"held"`
-	// Quiet has the sources that are told when no event comes for so long, 1s to 365d each, by
-	// name; required for the kind quiet.
+	// Quiet has, by the name of a source, the time without an event after which an alert is
+	// posted, 1s to 365d each; required for the kind quiet.
 	Quiet map[string]Duration `yaml:"quiet" range:"1s 365d"`
 }
 
@@ -157,7 +157,7 @@ type Lag struct {
 	OlderThan Duration `yaml:"older_than" required:"" range:"1s 365d"`
 }
 
-// Held says which holds are told.
+// Held says which holds cause an alert.
 type Held struct {
 	// OlderThan is the age of the hold, 1s to 365d, default 86400s.
 	OlderThan Duration `yaml:"older_than" range:"1s 365d"`

@@ -205,12 +205,12 @@ func (f *function) checkHealth(ctx context.Context, a *assembly) {
 }
 
 // work runs a tick of the worker and adds its counts to report. If a breaker moved in the tick
-// and an alert tells so, another tick delivers the alert.
+// and caused an alert, another tick delivers the alert.
 func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
 	for {
 		r, err := a.Worker.Tick(ctx, b)
 		report.add(r)
-		if told := a.Health.Flush(ctx); err != nil || !told {
+		if stored := a.Health.Flush(ctx); err != nil || !stored {
 			return err
 		}
 	}
