@@ -73,12 +73,14 @@ func Deliveries(g *Gateway) (err error) {
 	return err
 }
 
-// Schedules are the cron sources. Their events pass through intake like all others.
+// Schedules are the cron sources, and the checks of health. Their events pass through intake
+// like all others.
 func Schedules(g *Gateway) error {
 	if err := g.assembleIntake(); err != nil {
 		return err
 	}
 	g.Cron = g.newCron(g.config)
+	g.assembleHealth()
 	return nil
 }
 
@@ -93,6 +95,7 @@ func (g *Gateway) assembleIntake() (err error) {
 // services assembles the services of consumers and operators.
 func services(g *Gateway) (err error) {
 	bell := g.shared.bell
+	g.assembleHealth() // an operator who resets a breaker causes an alert
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
 	// The command line makes these services without a bell and an observer. In this process a

@@ -99,7 +99,7 @@ type Gateway struct {
 	Cron     *cron.Ticker // nil if there are no schedules
 	Purger   *retention.Purger
 	Alerts   *alert.Desk   // nil if no place wants alerts; nil is safe to use
-	Health   *alert.Health // the same
+	Health   *alert.Health // the same, and for the parts without it
 	Puller   *pull.Puller
 	Queues   *manage.Queues
 	Runs     *manage.Runs
@@ -172,12 +172,10 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	})
 	// Alerts and obituaries come first, since the other services report to them.
 	g.Alerts = g.newAlerts(c, s.bell)
-	if g.Health = g.newHealth(c, s); g.Health != nil {
-		observe := g.observe
-		g.observe = func(f core.Fact) {
-			observe(f)
-			g.Health.Noticed(f)
-		}
+	observe := g.observe
+	g.observe = func(f core.Fact) {
+		observe(f)
+		g.Health.Noticed(f)
 	}
 	g.obituaries = alert.NewObituaries(g.ids(), c.Delivery.DefaultRetry.Max, places(c))
 	var err error
@@ -257,21 +255,6 @@ func (g *Gateway) newAlerts(c *config.Config, bell *core.Bell) *alert.Desk {
 		MaxAttempts: c.Delivery.DefaultRetry.Max,
 		Places:      places(c),
 		Tallies:     g.shared.tallies,
-	})
-}
-
-// newHealth makes the service that raises alerts on health. It is nil if no place wants any.
-func (g *Gateway) newHealth(c *config.Config, s *shared) *alert.Health {
-	return alert.NewHealth(alert.HealthDeps{
-		Store:       g.Store,
-		IDs:         g.ids(),
-		Clock:       g.Clock,
-		Bell:        s.bell,
-		Observe:     g.observe,
-		MaxAttempts: c.Delivery.DefaultRetry.Max,
-		Places:      places(c),
-		Lanes:       consumerLanes(c),
-		Moves:       s.moves,
 	})
 }
 

@@ -137,14 +137,6 @@ func (g *Gateway) deliver(ctx context.Context) core.Report {
 	return report
 }
 
-// watchHealth raises alerts on health, if any place wants them.
-func (g *Gateway) watchHealth(ctx context.Context) {
-	// Each process of a database runs this. The store gives the turn of a check to one of them.
-	if err := g.Health.Tick(ctx, core.Budget{Rest: g.Rest}); err != nil {
-		g.Log.Error("checks of health stopped", "error", err)
-	}
-}
-
 // fire runs the schedules, if there are any.
 func (g *Gateway) fire(ctx context.Context) {
 	if g.Cron == nil {

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"slices"
-
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
@@ -92,9 +90,6 @@ func Lanes(c *config.Config) []core.Lane {
 	}
 	return all
 }
-
-// consumerLanes returns the lanes of handlers, queues and workflows.
-func consumerLanes(c *config.Config) []core.Lane { return slices.DeleteFunc(Lanes(c), core.Lane.Alert) }
 
 // newEvents makes the same service for this process, where a replay wakes the worker at once.
 func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, error) {

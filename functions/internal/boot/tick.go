@@ -146,8 +146,6 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 		defer v.relieveAtEnd(ctx)()
 		return &report, v.keep(ctx, b, &report)
 	}
-	// An alert that this stores is delivered by this invocation.
-	f.checkHealth(ctx, a)
 	// Records are deleted beside the deliveries. The invocation ends only after both, since Lambda
 	// freezes the environment then.
 	var purging sync.WaitGroup
@@ -191,29 +189,11 @@ func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	}
 }
 
-// healthTime bounds a check of health, since deliveries wait for it.
-const healthTime = 2 * time.Second
-
-// checkHealth makes the alerts on health, if it is this function's turn. An error does not fail
-// the tick: the next minute's check makes the same alerts.
-func (f *function) checkHealth(ctx context.Context, a *assembly) {
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	if err := a.Health.Tick(ctx, core.Budget{}); err != nil {
-		f.log.Error("checking health failed", "error", err)
-	}
-}
-
-// work runs a tick of the worker and adds its counts to report. If a breaker moved in the tick
-// and caused an alert, another tick delivers the alert.
+// work runs one tick of the worker and adds its counts to report.
 func work(ctx context.Context, a *assembly, b core.Budget, report *workReport) error {
-	for {
-		r, err := a.Worker.Tick(ctx, b)
-		report.add(r)
-		if stored := a.Health.Flush(ctx); err != nil || !stored {
-			return err
-		}
-	}
+	r, err := a.Worker.Tick(ctx, b)
+	report.add(r)
+	return err
 }
 
 // earlier returns the earlier of two times, neither of which is zero.
@@ -225,7 +205,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // fire fires the due slots of cron sources, and slots that come due during the invocation. It
-// checks health as well, for the case that the worker's function does not run.
+// checks health as well. The worker does not: the code would make its function larger, and the
+// gates say which breakers opened there.
 func (f *function) fire(ctx context.Context, a *assembly, in invocation) (any, error) {
 	// A fired slot or an alert stores jobs, so the worker's function is nudged while the schedules run.
 	nudging, stop := context.WithCancel(ctx)
@@ -244,4 +225,22 @@ func (f *function) fire(ctx context.Context, a *assembly, in invocation) (any, e
 	// The last nudge is sent before the invocation ends, or its jobs would wait until the next minute.
 	a.nudger.flush(context.WithoutCancel(ctx))
 	return struct{}{}, err
+}
+
+// healthTime bounds a check of health, since the invocation waits for its end.
+const healthTime = 2 * time.Second
+
+// checkHealth makes the alerts on health, if it is this function's turn. An error does not fail
+// the tick: the next minute's check makes the same alerts.
+func (f *function) checkHealth(ctx context.Context, a *assembly) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			f.log.Error("panic while checking health", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	if err := a.Health.Tick(ctx, core.Budget{}); err != nil {
+		f.log.Error("checking health failed", "error", err)
+	}
 }
