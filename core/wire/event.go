@@ -88,7 +88,8 @@ func PayloadOf(e core.Event) (payload json.RawMessage, encoding string) {
 		return append(base64.StdEncoding.AppendEncode(quoted, e.Payload), '"'), PayloadBase64
 	case e.NoData():
 		return json.RawMessage("null"), PayloadNone
-	// The sender's own bytes: numbers keep their digits and objects the order of their keys.
+	// The sender's own bytes: numbers keep their digits and objects the order of their keys. A
+	// reader of the record loses only the white space around the value.
 	case isJSON(e.Payload):
 		return e.Payload, ""
 	}
