@@ -368,7 +368,8 @@ func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 	}
 	jobs := take(core.BreakerThreshold, nil)
 	settle(jobs, core.Failure)
-	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: now.Add(core.BreakerCooldown).UTC(), MovedBy: jobs[core.BreakerThreshold-1].ID}
+	opened := now.UTC()
+	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: now.Add(core.BreakerCooldown).UTC(), OpenedAt: opened, Openings: 1, MovedBy: jobs[core.BreakerThreshold-1].ID}
 	want("failures", open)
 	take(0, nil)
 	if strays, err := s.Strays(ctx, now, []core.Lane{"alert/a", "handler/b"}); err != nil || !strays[lane].Equal(now) {
@@ -382,12 +383,12 @@ func checkGates(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 	settle(take(1, probe), core.NoVerdict)
 	jobs = take(1, probe)
 	settle(jobs, core.Success)
-	want("a success", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID})
+	want("a success", core.Gate{ClosedAt: now.UTC(), OpenedAt: opened, Openings: 1, MovedBy: jobs[0].ID})
 	if lanes, err := s.CloseBreakers(ctx, now, lane); err != nil || len(lanes) > 0 {
 		t.Errorf("CloseBreakers of a closed one = %v, %v, want none", lanes, err)
 	}
 	take(n, &core.Pass{Interval: time.Second, Closed: now})
-	want("starts", core.Gate{ClosedAt: now.UTC(), MovedBy: jobs[0].ID, NextAt: now.Add(time.Duration(n) * time.Second).UTC()})
+	want("starts", core.Gate{ClosedAt: now.UTC(), OpenedAt: opened, Openings: 1, MovedBy: jobs[0].ID, NextAt: now.Add(time.Duration(n) * time.Second).UTC()})
 }
 
 // checkQueues puts messages into a queue, makes n of them acked, dead or waiting, and drains the
