@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 )
 
 // A memory is a HealthStore without a database. It fails after a number of calls, if left is set.
+// Its methods may be called concurrently.
 type memory struct {
 	box
+	one    sync.Mutex // held by each call
 	gates  map[core.Lane]core.Gate
 	due    map[core.Lane]time.Time
 	holds  []core.Hold
@@ -43,6 +46,8 @@ func (w *memory) fails() error {
 }
 
 func (w *memory) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	if err := w.fails(); err != nil {
 		return core.Receipt{}, err
 	}
@@ -50,6 +55,8 @@ func (w *memory) Accept(ctx context.Context, a core.Arrival) (core.Receipt, erro
 }
 
 func (w *memory) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	all := map[core.Lane]core.Outlook{}
 	for _, l := range lanes {
 		if o := (core.Outlook{DueAt: w.due[l], Gate: w.gates[l]}); o != (core.Outlook{}) {
@@ -60,14 +67,20 @@ func (w *memory) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.O
 }
 
 func (w *memory) Holding(_ context.Context, now time.Time) ([]core.Hold, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.holds), func(h core.Hold) bool { return !h.Until.IsZero() && !h.Until.After(now) }), w.fails()
 }
 
 func (w *memory) Nth(_ context.Context, f core.EventFilter, _ int) (core.ID, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	return w.newest[f.Source], w.fails()
 }
 
 func (w *memory) Marks(_ context.Context, names []string) (map[string]core.Mark, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	some := map[string]core.Mark{}
 	for _, name := range names {
 		if m, ok := w.marks[name]; ok {
@@ -78,6 +91,8 @@ func (w *memory) Marks(_ context.Context, names []string) (map[string]core.Mark,
 }
 
 func (w *memory) Mark(_ context.Context, marks ...core.Mark) error {
+	w.one.Lock()
+	defer w.one.Unlock()
 	if err := w.fails(); err != nil {
 		return err
 	}
@@ -91,6 +106,8 @@ func (w *memory) Mark(_ context.Context, marks ...core.Mark) error {
 }
 
 func (w *memory) Turn(_ context.Context, now time.Time, name string, hold time.Duration) (bool, error) {
+	w.one.Lock()
+	defer w.one.Unlock()
 	if name != "health" || hold >= time.Minute {
 		return false, errors.New("a turn is called health and is over within a minute")
 	}

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,7 +157,7 @@ func TestQuietWithoutEvents(t *testing.T) {
 func TestRoundsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTeam()
-		asked := 0
+		var asked atomic.Int32
 		place := Place{Lane: "alert/a", On: []Kind{Held}, Health: Thresholds{Held: time.Hour}}
 		counting := counted{s.memory, &asked}
 		for range 2 {
@@ -164,8 +165,8 @@ func TestRoundsTakeTurns(t *testing.T) {
 			go func() { _ = h.Tick(t.Context(), core.Budget{Rest: time.Second}) }()
 		}
 		time.Sleep(10*time.Minute - time.Second)
-		if asked != 10 {
-			t.Errorf("%d checks in ten minutes, want 10", asked)
+		if n := asked.Load(); n != 10 {
+			t.Errorf("%d checks in ten minutes, want 10", n)
 		}
 	})
 }
@@ -173,11 +174,11 @@ func TestRoundsTakeTurns(t *testing.T) {
 // A counted memory counts the checks of holds.
 type counted struct {
 	*memory
-	asked *int
+	asked *atomic.Int32
 }
 
 func (c counted) Holding(ctx context.Context, now time.Time) ([]core.Hold, error) {
-	*c.asked++
+	c.asked.Add(1)
 	return c.memory.Holding(ctx, now)
 }
 
