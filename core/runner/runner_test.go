@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,61 @@ func TestRunsMoveTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Runs whose steps end together are read together: many runs take as long as one, however long
+// the database takes for an answer. A worker that may go on for a few seconds only would lose
+// ends otherwise, and their calls would be made again.
+func TestRunsAreReadTogether(t *testing.T) {
+	took := func(runs int) (d time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, `
+  fan:
+    source: shop
+    events: [order]
+    steps:
+      - name: p
+        type: parallel
+        branches: [{name: a, url: 'https://a.example'}, {name: b, url: 'https://b.example'}]
+`)
+			for range runs {
+				w.start("fan", `{}`)
+			}
+			r := w.runner()
+			w.settle(r, w.take("fan")) // the branches begin
+			w.before = func(string) error { time.Sleep(100 * time.Millisecond); return nil }
+			began := time.Now()
+			w.settle(r, w.take("fan"))
+			d = time.Since(began)
+			for id := range w.runs {
+				if now := w.read(id); now.Status != core.RunCompleted {
+					t.Errorf("run is %s, want it completed", now.Status)
+				}
+			}
+		})
+		return d
+	}
+	if one, many := took(1), took(readers); many != one {
+		t.Errorf("storing the ends of %d runs takes %v, want %v like one run", readers, many, one)
+	}
+}
+
+// settle makes the attempts of some jobs, and stores their ends at once.
+func (w *world) settle(r *Runner, jobs []core.TakenJob) []core.StepSettled {
+	w.t.Helper()
+	var ends []core.StepEnd
+	for _, job := range jobs {
+		end, ok, err := r.Attempt(context.Background(), job)
+		if !ok || err != nil {
+			w.t.Fatalf("Attempt = %v, %v", ok, err)
+		}
+		ends = append(ends, end)
+	}
+	settled, err := r.Settle(context.Background(), ends...)
+	if err != nil || len(settled) != len(jobs) {
+		w.t.Fatalf("Settle: %d answers, %v, want %d", len(settled), err, len(jobs))
+	}
+	return settled
 }
 
 func TestSettledTellsWhatIsDue(t *testing.T) {
@@ -323,6 +379,34 @@ func TestStepThatPanics(t *testing.T) {
 		_, end, current, err := r.doContained(context.Background(), nil, workflow.Elapse, w.take("line")[0])
 		if err != nil || !current || end.Kind != core.Refused || !end.Final || end.Attempt.Error != "data: panic: no time" {
 			t.Errorf("doing what panics = %+v, %v, %v, want it refused for good", end, current, err)
+		}
+	})
+}
+
+// A panic while an end is stored loses this end, and no end of another run.
+func TestEndThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, line(1))
+		for range 3 {
+			w.start("line", `{}`)
+		}
+		w.answer = func(_ context.Context, _ workflow.Request, job core.TakenJob) Answer {
+			if job.Situation.Run.ID == slices.Sorted(maps.Keys(w.runs))[1] {
+				return Answer{StatusCode: 404, Error: "status: 404 Not Found"}
+			}
+			return Answer{StatusCode: 200}
+		}
+		r := w.runner()
+		r.Obituary = func(core.Run, core.Step, core.Event) *core.Arrival { panic("no words") }
+		lost := 0
+		for _, s := range w.settle(r, w.take("line")) {
+			if s.Lost {
+				lost++
+			}
+		}
+		reported := factsOf[core.Troubled](w)
+		if lost != 1 || len(reported) != 1 || reported[0].Err.Error() != "panic: no words" {
+			t.Errorf("%d ends are lost, reported %v, want one each", lost, reported)
 		}
 	})
 }

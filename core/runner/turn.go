@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -27,6 +28,9 @@ const (
 	// their number.
 	calmConflicts = 3
 	maxPause      = 250 * time.Millisecond
+
+	// readers is how many turns at most read steps at the same time.
+	readers = 8
 )
 
 // A turn is one wanted change of a run. Its transition is computed again each time that
@@ -157,15 +161,35 @@ func (r *Runner) round(ctx context.Context, turns []*turn) error {
 	if err := r.look(ctx, turns); err != nil {
 		return err
 	}
-	for _, t := range turns {
+	if err := r.workAll(ctx, turns); err != nil {
+		return err
+	}
+	return r.transit(ctx, turns)
+}
+
+// workAll computes the transitions of the turns that have none. The turns read their steps at the
+// same time, so that many runs take as long as one: an answer of the database may take long, and
+// the end of a function's invocation bounds the time for all of them.
+func (r *Runner) workAll(ctx context.Context, turns []*turn) error {
+	var working sync.WaitGroup
+	errs, room := make([]error, len(turns)), make(chan struct{}, readers)
+	for i, t := range turns {
 		if t.open || t.over {
 			continue
 		}
-		if err := r.work(ctx, t); err != nil {
+		room <- struct{}{}
+		working.Go(func() {
+			defer func() { <-room }()
+			errs[i] = core.Contain(func() error { return r.work(ctx, t) })
+		})
+	}
+	working.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}
-	return r.transit(ctx, turns)
+	return nil
 }
 
 // look reads the runs of the turns that have no view yet.
