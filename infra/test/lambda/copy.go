@@ -192,7 +192,7 @@ func (c *Copy) hand(inv *invocation) (Result, bool) {
 }
 
 func (c *Copy) failed(inv *invocation, how string) Result {
-	r := Result{Error: how, Copy: c.Number}
+	r := Result{Error: how, Copy: c.Number, ID: inv.id, Began: inv.handed}
 	if !inv.handed.IsZero() {
 		r.Took = time.Since(inv.handed)
 	}

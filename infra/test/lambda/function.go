@@ -75,10 +75,12 @@ type Result struct {
 	Payload []byte
 	Error   string // empty for a success, otherwise the type of the error: Lambda's or the function's
 	Copy    int    // number of the copy that ran it, 0 if none did
+	ID      string // request id; "" if no copy ran it
 
-	Cold bool          // the copy was started for this invocation
-	Init time.Duration // of a cold start: time until the copy asked for work
-	Took time.Duration // time from handing the event to the copy until its answer
+	Cold  bool          // the copy was started for this invocation
+	Init  time.Duration // of a cold start: time until the copy asked for work
+	Began time.Time     // when the event was handed to the copy; zero if it never was
+	Took  time.Duration // time from handing the event to the copy until its answer
 }
 
 // Invoke runs one event, a JSON value, and waits for the result.

@@ -22,6 +22,9 @@ func TestColdAndWarm(t *testing.T) {
 	if !first.Cold || second.Cold || first.Copy != second.Copy || string(second.Payload) != `{"do":"echo"}` {
 		t.Errorf("results %+v and %+v, want one cold, one warm, of the same copy", first, second)
 	}
+	if first.ID == second.ID || first.Began.IsZero() || second.Began.Before(first.Began.Add(first.Took)) {
+		t.Errorf("requests %s and %s began at %v and %v", first.ID, second.ID, first.Began, second.Began)
+	}
 	if first.Init <= 0 || second.Init != 0 || second.Took <= 0 {
 		t.Errorf("init took %v and %v, the second invocation %v", first.Init, second.Init, second.Took)
 	}

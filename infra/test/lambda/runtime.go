@@ -144,7 +144,7 @@ func (c *Copy) finish(id string, r Result) bool {
 	if inv == nil || inv.answer != nil {
 		return false
 	}
-	r.Copy, r.Took = c.Number, time.Since(inv.handed)
+	r.Copy, r.ID, r.Began, r.Took = c.Number, id, inv.handed, time.Since(inv.handed)
 	inv.answer = &r
 	// With several invocations at once, only the answer shows which one has ended.
 	if c.function.Concurrency > 1 {
