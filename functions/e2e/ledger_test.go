@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -37,11 +38,11 @@ type book struct {
 	calls    []*call
 	shelf    map[string]string      // URLs of callbacks that may still be accepted, with the run and step of each
 	accepted map[string][]time.Time // times at which callbacks of a step were accepted
-	redriven map[string]int         // number of redrives of each run
+	redriven map[string][]time.Time // times at which each run was redriven
 }
 
 func newBook(seed uint64) *book {
-	return &book{random: rand.New(rand.NewPCG(seed, 0)), shelf: map[string]string{}, accepted: map[string][]time.Time{}, redriven: map[string]int{}}
+	return &book{random: rand.New(rand.NewPCG(seed, 0)), shelf: map[string]string{}, accepted: map[string][]time.Time{}, redriven: map[string][]time.Time{}}
 }
 
 func (c *call) visit() string { return c.run + " " + c.step }
@@ -56,12 +57,17 @@ func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 	c := &call{run: r.Header.Get("X-Gateway-Run-Id"), step: r.Header.Get("X-Gateway-Step"), key: r.Header.Get("Idempotency-Key"),
 		copy: copyOf(d), tells: notice.CallbackURL != "", began: time.Now()}
 	pause := b.note(c, notice.CallbackURL)
+	gone := false
 	select { // the service works this long
 	case <-time.After(pause):
 	case <-r.Context().Done():
+		gone = true
 	}
 	b.mu.Lock()
 	c.ended = time.Now()
+	if gone {
+		c.status = 0 // nobody gets the answer
+	}
 	b.mu.Unlock()
 	if c.status == 0 {
 		panic(http.ErrAbortHandler)
@@ -122,7 +128,7 @@ func (b *book) redrive(d *deployment, n int) {
 		b.mu.Lock()
 		begin := b.random.IntN(n) == 0
 		if begin {
-			b.redriven[run]++
+			b.redriven[run] = append(b.redriven[run], time.Now())
 		}
 		b.mu.Unlock()
 		if begin {
@@ -131,10 +137,69 @@ func (b *book) redrive(d *deployment, n int) {
 	}
 }
 
+// A tick is an invocation of the worker, as far as it explains calls that are made again.
+type tick struct {
+	copy         int
+	began, ended time.Time
+	fate         string
+	cut          bool            // it was ended before it had stored all answers
+	stored       map[string]bool // visits to steps whose success it has stored
+}
+
+// ticksOf returns the ticks of a worker from its results and its log. A tick stores the answers of
+// all its calls before it ends, and logs what it has stored. It is cut if its copy was killed in
+// it, or if it logs that it had no time left to store an answer.
+func ticksOf(results []lambda.Result, log string, killed map[int]bool) []*tick {
+	var ticks []*tick
+	byID := map[string]*tick{}
+	for _, r := range results {
+		if r.Began.IsZero() {
+			continue
+		}
+		t := &tick{copy: r.Copy, began: r.Began, ended: r.Began.Add(r.Took), fate: "ended", stored: map[string]bool{}}
+		if r.Error != "" {
+			t.fate += " with " + r.Error
+		}
+		if killed[r.Copy] && r.Error == lambda.Exited {
+			t.fate, t.cut = "was killed", true
+		}
+		ticks, byID[r.ID] = append(ticks, t), t
+	}
+	for line := range strings.Lines(log) {
+		var said struct {
+			Msg, Run, Step, Doing, Error string
+			Request                      string `json:"request_id"`
+		}
+		if json.Unmarshal([]byte(line), &said) != nil || byID[said.Request] == nil {
+			continue
+		}
+		switch t := byID[said.Request]; {
+		case said.Msg == "step succeeded":
+			t.stored[said.Run+" "+said.Step] = true
+		case said.Doing == "settle steps" && strings.Contains(said.Error, "context canceled") && !t.cut:
+			t.fate, t.cut = "ended without the time to settle", true
+		}
+	}
+	return ticks
+}
+
+// tickOf returns the tick that made a call. The service may see the call of a copy that was killed
+// later than the end of the tick.
+func tickOf(ticks []*tick, c *call) *tick {
+	of := &tick{fate: "is unknown"}
+	for _, t := range ticks {
+		if t.copy == c.copy && !t.began.After(c.began) && !t.began.Before(of.began) {
+			of = t
+		}
+	}
+	return of
+}
+
 // judge lists the violations. Each of these is one: a call that was answered 200 and made
-// again, although its copy had the time to settle it; two idempotency keys for one call; one
-// key for two calls; a callback step that was called again after its callback was accepted.
-func (b *book) judge(killed map[int]time.Time) (wrong []string) {
+// again, although its tick has stored the answer or had the time for that; two idempotency keys
+// for one call; one key for two calls; a callback step that was called again after its callback
+// was accepted.
+func (b *book) judge(ticks []*tick) (wrong []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	visits, owners := map[string][]*call{}, map[string]string{}
@@ -143,7 +208,7 @@ func (b *book) judge(killed map[int]time.Time) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("%s and %s are called with the key %s", of, c.visit(), c.key))
 		}
 		owners[c.key] = c.visit()
-		wrong = append(wrong, b.wrongAfter(visits[c.visit()], c, killed)...)
+		wrong = append(wrong, b.wrongAfter(visits[c.visit()], c, ticks)...)
 		visits[c.visit()] = append(visits[c.visit()], c)
 	}
 	for visit, times := range b.accepted {
@@ -155,19 +220,18 @@ func (b *book) judge(killed map[int]time.Time) (wrong []string) {
 }
 
 // wrongAfter lists the violations of a call after earlier calls of the same step.
-func (b *book) wrongAfter(earlier []*call, c *call, killed map[int]time.Time) (wrong []string) {
+func (b *book) wrongAfter(earlier []*call, c *call, ticks []*tick) (wrong []string) {
 	keys := map[string]bool{c.key: true}
 	for _, old := range earlier {
 		keys[old.key] = true
-		at, dead := killed[old.copy]
-		told := !dead || at.Sub(old.ended) > settleReach
-		if old.status == http.StatusOK && !old.tells && !old.ended.IsZero() && old.ended.Before(c.began) && told {
-			wrong = append(wrong, fmt.Sprintf("%s was answered 200 to copy %d and is called by copy %d", c.visit(), old.copy, c.copy))
+		answered := old.status == http.StatusOK && !old.tells && !old.ended.IsZero() && old.ended.Before(c.began)
+		if t := tickOf(ticks, old); answered && (!t.cut || t.stored[c.visit()]) {
+			wrong = append(wrong, b.tellRepeated(old, c, t))
 		}
 	}
 	most := 1
 	if c.tells { // the step has another token after each redrive
-		most += b.redriven[c.run]
+		most += len(b.redriven[c.run])
 	}
 	if len(keys) > most {
 		wrong = append(wrong, fmt.Sprintf("%s is called with %d keys, want at most %d", c.visit(), len(keys), most))
@@ -178,13 +242,32 @@ func (b *book) wrongAfter(earlier []*call, c *call, killed map[int]time.Time) (w
 	return wrong
 }
 
+// tellRepeated describes the repetition of an answered call. Its times are counted from the first
+// call.
+func (b *book) tellRepeated(old, c *call, t *tick) string {
+	at := func(when time.Time) time.Duration { return when.Sub(b.calls[0].began).Round(time.Millisecond) }
+	text := fmt.Sprintf("%s was answered 200 to copy %d at %v and is called by copy %d at %v; the first tick",
+		c.visit(), old.copy, at(old.ended), c.copy, at(c.began))
+	if t.stored[c.visit()] {
+		text += " has stored the answer and"
+	}
+	text += " " + t.fate
+	if !t.began.IsZero() {
+		text += fmt.Sprintf(" at %v, begun at %v", at(t.ended), at(t.began))
+	}
+	for _, when := range b.redriven[c.run] {
+		text += fmt.Sprintf("; redriven at %v", at(when))
+	}
+	return text
+}
+
 // trouble kills copies of the worker, sends callbacks and redrives runs, a few times.
-func (b *book) trouble(d *deployment, killed map[int]time.Time, times int) {
+func (b *book) trouble(d *deployment, killed map[int]bool, times int) {
 	for range times {
 		goesBy(d.t, 50*time.Millisecond+rand.N(200*time.Millisecond))
 		if c := working(d.worker); c != nil && rand.IntN(4) == 0 {
 			c.Kill()
-			killed[c.Number] = time.Now()
+			killed[c.Number] = true
 		}
 		b.callBack(false)
 		b.redrive(d, 2)
@@ -243,7 +326,7 @@ func TestLedger(t *testing.T) {
 		d := deploy{config: config, receiver: r, change: func(o *lambda.Options) { o.MaxCopies = 3 }}.new(t, db)
 		d.worker.SetTimeout(10 * time.Second)
 		d.service.Schedule(d.worker, 2*time.Second)
-		killed := map[int]time.Time{}
+		killed := map[int]bool{}
 		for n := range runs {
 			d.send(fmt.Sprintf("/events/order%d", n), `{"items": [1, 2, 3]}`)
 			b.trouble(d, killed, 6)
@@ -258,7 +341,7 @@ func TestLedger(t *testing.T) {
 		})
 		d.awaitIdle(30 * time.Second)
 		d.stop()
-		wrong := b.judge(killed)
+		wrong := b.judge(ticksOf(d.worker.Results(), d.worker.Log(), killed))
 		t.Logf("%d runs, %d calls, %d kills, redriven %d", runs, len(b.calls), len(killed), len(b.redriven))
 		for _, w := range slices.Compact(wrong) {
 			t.Error(w)
@@ -278,7 +361,13 @@ func TestJudge(t *testing.T) {
 		began := zero.Add(time.Duration(at) * time.Second)
 		return &call{run: "r", step: step, key: key, copy: copy, began: began, ended: began.Add(time.Second), status: status, tells: step == "c"}
 	}
-	killed := map[int]time.Time{3: zero.Add(2 * time.Second)}
+	at := func(seconds int) time.Time { return zero.Add(time.Duration(seconds) * time.Second) }
+	ticks := []*tick{
+		{copy: 1, ended: at(100)},
+		{copy: 3, ended: at(3), cut: true, stored: map[string]bool{"r b": true}},
+		{copy: 4, began: at(-1), ended: at(3)},
+		{copy: 4, began: at(4), ended: at(7), cut: true},
+	}
 	for _, tt := range []struct {
 		name  string
 		calls []*call
@@ -287,7 +376,12 @@ func TestJudge(t *testing.T) {
 		{"one call", []*call{made("a", "k", 1, 0, 200)}, 0},
 		{"again after a failure", []*call{made("a", "k", 1, 0, 503), made("a", "k", 1, 5, 200)}, 0},
 		{"again after a success", []*call{made("a", "k", 1, 0, 200), made("a", "k", 1, 5, 200)}, 1},
-		{"again after a success that no copy told", []*call{made("a", "k", 3, 0, 200), made("a", "k", 1, 5, 200)}, 0},
+		{"again after a success that no tick stored", []*call{made("a", "k", 3, 0, 200), made("a", "k", 1, 5, 200)}, 0},
+		{"again after a success that a tick stored before its copy was killed", []*call{made("b", "k", 3, 0, 200), made("b", "k", 1, 5, 200)}, 1},
+		{"again after a success that is seen after the kill", []*call{made("a", "k", 3, 4, 200), made("a", "k", 1, 9, 200)}, 0},
+		{"again after a success in the tick before a kill", []*call{made("a", "k", 4, 0, 200), made("a", "k", 1, 9, 200)}, 1},
+		{"again after a success in the tick of a kill", []*call{made("a", "k", 4, 5, 200), made("a", "k", 1, 9, 200)}, 0},
+		{"again after a success in an unknown tick", []*call{made("a", "k", 9, 0, 200), made("a", "k", 1, 5, 200)}, 1},
 		{"while it is under way", []*call{made("a", "k", 1, 0, 200), made("a", "k", 2, 0, 200)}, 0},
 		{"two keys", []*call{made("a", "k", 1, 0, 503), made("a", "l", 1, 5, 200)}, 1},
 		{"one key of two steps", []*call{made("a", "k", 1, 0, 200), made("b", "k", 1, 5, 200)}, 1},
@@ -296,10 +390,42 @@ func TestJudge(t *testing.T) {
 		{"after its callback", []*call{made("c", "k", 1, 0, 200), made("c", "k", 1, 90, 200)}, 1},
 	} {
 		b := newBook(0)
-		b.calls, b.redriven["r"] = tt.calls, 1
+		b.calls, b.redriven["r"] = tt.calls, []time.Time{zero}
 		b.accepted["r c"] = []time.Time{zero.Add(time.Minute)}
-		if got := b.judge(killed); len(got) != tt.want {
+		if got := b.judge(ticks); len(got) != tt.want {
 			t.Errorf("%s: %q, want %d that are wrong", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestTicksOf: the results and the log of a worker show which ticks were cut.
+func TestTicksOf(t *testing.T) {
+	t.Parallel()
+	zero := time.Now()
+	result := func(copy int, id, problem string) lambda.Result {
+		return lambda.Result{Copy: copy, ID: id, Error: problem, Began: zero, Took: time.Second}
+	}
+	log := `{"msg":"step succeeded","run":"r","step":"a","request_id":"killed"}
+{"msg":"trying again","doing":"settle steps","error":"situations: context canceled","request_id":"late"}
+{"msg":"trying again","doing":"settle steps","error":"overloaded","request_id":"good"}
+{"msg":"trying again","doing":"look","error":"context canceled","request_id":"good"}
+no JSON
+`
+	got := map[string]string{}
+	for _, k := range ticksOf([]lambda.Result{
+		result(1, "good", ""), result(1, "killed", lambda.Exited), result(2, "late", ""),
+		result(2, "crashed", lambda.Exited), result(2, "hung", lambda.TimedOut), {Error: lambda.Throttled},
+	}, log, map[int]bool{1: true}) {
+		got[k.fate] = fmt.Sprint(k.copy, k.ended.Sub(k.began), k.cut, k.stored)
+	}
+	want := map[string]string{
+		"ended":                            "1 1s false map[]",
+		"was killed":                       "1 1s true map[r a:true]",
+		"ended without the time to settle": "2 1s true map[]",
+		"ended with Runtime.ExitError":     "2 1s false map[]",
+		"ended with Sandbox.Timedout":      "2 1s false map[]",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("ticks = %q, want %q", got, want)
 	}
 }
