@@ -95,6 +95,9 @@ type NewJob struct {
 	// DueAt is when a delayed job is due. Until then its status is Scheduled. A time that is not
 	// after the event's, such as zero, means at once.
 	DueAt time.Time
+
+	// Line is the line of the lane in which the job takes the next place.
+	Line Line
 }
 
 // Due returns when a job of the arrival is due.

@@ -96,6 +96,11 @@ type LaneReleased struct {
 	Lane Lane
 }
 
+// LineSkipped: an operator let the line of a dead job go on.
+type LineSkipped struct {
+	Job Job
+}
+
 // Superseded: an attempt ended after its lease, or after its step was over, so its outcome
 // was not stored. Why gives the reason for the log if the job is for a step. It is empty
 // for other jobs.
@@ -265,6 +270,7 @@ func (Settled) fact()             {}
 func (BreakerMoved) fact()        {}
 func (LaneHeld) fact()            {}
 func (LaneReleased) fact()        {}
+func (LineSkipped) fact()         {}
 func (Superseded) fact()          {}
 func (Released) fact()            {}
 func (Purged) fact()              {}

@@ -15,6 +15,7 @@ type Status string
 const (
 	Available Status = "available" // due: never tried, brought back by an operator, or its time has come
 	Scheduled Status = "scheduled" // waits for its time: a wait of a workflow, or a callback until its timeout
+	Waiting   Status = "waiting"   // waits in its line for the jobs before it
 	Running   Status = "running"   // a worker or consumer holds its lease
 	Completed Status = "completed" // done; final
 	Retryable Status = "retryable" // failed, waiting for its next attempt
@@ -24,7 +25,7 @@ const (
 
 // Statuses lists all statuses in the order of a job's life.
 func Statuses() []Status {
-	return []Status{Available, Scheduled, Running, Completed, Retryable, Dead, Canceled}
+	return []Status{Available, Scheduled, Waiting, Running, Completed, Retryable, Dead, Canceled}
 }
 
 // ParseStatus reads a status as users write it. The error is a [Refusal] of kind [Invalid].
@@ -34,7 +35,7 @@ func ParseStatus(s string) (Status, error) {
 			return known, nil
 		}
 	}
-	return "", Refuse(Invalid, "status must be one of available, scheduled, running, completed, retryable, dead, canceled; not %q", s)
+	return "", Refuse(Invalid, "status must be one of available, scheduled, waiting, running, completed, retryable, dead, canceled; not %q", s)
 }
 
 // Finished reports whether a job in this status is done: no worker takes it again.
@@ -136,6 +137,7 @@ type Job struct {
 	EventID ID
 	Lane    Lane
 	Key     string // unique per lane; empty means none
+	Line    string // the key of its [Line]; empty means none
 	Status  Status
 
 	// Attempt counts the attempts that were begun in the job's whole life. MaxAttempts is
@@ -155,7 +157,8 @@ type Job struct {
 	// ScheduledAt is when the newest attempt was due, also if the attempt was given back.
 	// For a job that ended without an attempt it is when the job was due. It stays when the
 	// job ends. It is zero before the first attempt, and for jobs of versions of the
-	// gateway that did not store it.
+	// gateway that did not store it. For a job that is Waiting it is the time before which the
+	// job is not due, even if it is admitted earlier.
 	ScheduledAt time.Time
 
 	// Lease belongs to the worker or consumer that runs the job. It is empty while the job
@@ -223,6 +226,9 @@ type TakenJob struct {
 	// the event.
 	Bare bool
 
+	// Unslotted is internal to a store: the job gave its slot of a line away.
+	Unslotted bool
+
 	StartAt time.Time // its earliest start; zero if it was taken without a [Pass] that has an interval
 	Probe   bool      // it was taken with a Pass for a probe
 
@@ -268,6 +274,11 @@ type Outcome struct {
 	// Breaker has the numbers by which a failure moves the gate.
 	Breaker Breaker
 
+	// Line is the line of the job, with the limit that the configuration has now. StopsLine
+	// says that a Dead job keeps its slot, so that no further job of its line is admitted.
+	Line      Line
+	StopsLine bool
+
 	// GivesRise is an event with its jobs that this outcome causes, such as the alert about
 	// a job that died. It is nil if there is none. Neither the event nor its jobs have
 	// keys.
@@ -276,4 +287,14 @@ type Outcome struct {
 
 func (o Outcome) String() string {
 	return fmt.Sprintf("job %s attempt %d: %s", o.JobID, o.Attempt.Number, o.Status)
+}
+
+// A Settlement is the result of [Worklist.Settle].
+type Settlement struct {
+	// Lost are the jobs whose outcome came too late: another caller has taken them since.
+	Lost []ID
+
+	// Gates are the gates of the lanes in which an attempt failed or a probe ended, as they
+	// are afterwards.
+	Gates map[Lane]Gate
 }

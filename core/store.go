@@ -30,6 +30,10 @@ type Inbox interface {
 	// arrival is left out, the arrival is a duplicate as well. Of simultaneous arrivals
 	// with the same delivery id or key, exactly one is stored.
 	//
+	// A job of a line is admitted if its line has a free slot and no job waits in it. Any
+	// other job of a line is stored with status Waiting at the end of its line, and no Take
+	// gets it before it is admitted. The jobs of a line are in the order of their commits.
+	//
 	// The runs of an arrival are stored with it: pending, in their first epoch, each with
 	// its ready first step, which receives the event, and with its definition, unless
 	// that is stored already.
@@ -58,6 +62,9 @@ type Quota struct {
 	// Pass is shown at the lane's gate. With nil, jobs are taken only through a closed gate
 	// whose breaker is not in its [RampTime].
 	Pass *Pass
+
+	// Lines is the limit of the lane's lines; 0 if the lane has none. See [Line].
+	Lines int
 
 	// Bytes bounds the text of the events that come with the jobs of a queue, in bytes
 	// together. Zero means no bound.
@@ -97,6 +104,9 @@ type Worklist interface {
 	// no two jobs that any callers take with a Pass start closer together. Nothing is
 	// taken if Pass.Closed is not the gate's ClosedAt.
 	//
+	// With Quota.Lines a job that gave its slot away is taken only if its line has a free slot
+	// for it. Else it waits at the front of its line, and its attempt does not count.
+	//
 	// With a Pass for a probe one job is taken, if the breaker is open and [Gate.ProbeAt]
 	// has come. No other probe is taken until Pass.Probe later: of any number of
 	// simultaneous callers, one gets the job.
@@ -109,6 +119,11 @@ type Worklist interface {
 	//
 	// The event and jobs in GivesRise are stored in the same commit, if the outcome is
 	// stored.
+	//
+	// A job that ends gives its slot to the next job of its line, which is due at once or when
+	// its delay is over. A job that is to be retried keeps its slot if the limit of its line
+	// is 1, and gives it away otherwise. A dead job keeps its slot if the outcome says that it
+	// stops its line.
 	//
 	// The outcomes' verdicts move the gates of their lanes, in the order given. A success
 	// resets Failures to 0, and a failure adds 1. The failure that makes them at least
@@ -170,16 +185,6 @@ type Counter interface {
 	// Held returns the jobs that refs mean, with their events, in the order of their ids.
 	// It writes nothing.
 	Held(ctx context.Context, lane Lane, refs []Ref) ([]TakenJob, error)
-}
-
-// A Settlement is the result of [Worklist.Settle].
-type Settlement struct {
-	// Lost are the jobs whose outcome came too late: another caller has taken them since.
-	Lost []ID
-
-	// Gates are the gates of the lanes in which an attempt failed or a probe ended, as they
-	// are afterwards.
-	Gates map[Lane]Gate
 }
 
 // A Mark says up to when the slots of a cron source are dealt with. Package alert keeps marks
@@ -314,12 +319,18 @@ type Tally struct {
 	// Scheduled counts the pending jobs that wait only for their time.
 	Scheduled int
 
+	// Waiting counts the pending jobs that wait in their lines.
+	Waiting int
+
+	// Stopped counts the lines that dead jobs stop, among those of the first MaxDepth slots.
+	Stopped int
+
 	// OldestDue is the due time of the job that is due longest; zero if none is due.
 	OldestDue time.Time
 }
 
 // Available counts the pending jobs that were not tried yet, or whose time has come.
-func (t Tally) Available() int { return t.Pending - t.Retryable - t.Scheduled }
+func (t Tally) Available() int { return t.Pending - t.Retryable - t.Scheduled - t.Waiting }
 
 // MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Backlog.Peek]
 // or [Backlog.DeadLetters] returns.
@@ -360,7 +371,8 @@ type Operations interface {
 	// lane if lane is set. The job with the given id is due at once, and counts, also if
 	// it waits for a later attempt or for its time: it keeps the attempts that it had
 	// left. The job with the given id is revived like a dead one if it is canceled. Any
-	// other job that is not dead stays as it is. The StrayTime of every stray
+	// other job that is not dead stays as it is. A dead job that stops its line goes on with
+	// its slot, and any other job of a line enters the line at its end. The StrayTime of every stray
 	// lane begins anew, so that revived jobs wait for all of it. Jobs of workflows stay
 	// dead, because their runs are redriven instead.
 	Retry(ctx context.Context, now time.Time, id ID, lane Lane) (int, error)
@@ -374,8 +386,9 @@ type Operations interface {
 
 	// Cancel gives the waiting jobs of an event the status Canceled, and returns how many
 	// jobs of the event it canceled, how many run, and how many had finished before. A job
-	// waits if it is available, scheduled or retryable, or if its lease is over. Running
-	// jobs whose lease is not over stay as they are. The jobs of workflows stay as they
+	// waits if it is available, scheduled, waiting or retryable, or if its lease is over.
+	// Running jobs whose lease is not over stay as they are. The slots of canceled jobs go to
+	// the next jobs of their lines. The jobs of workflows stay as they
 	// are and are not counted, because their runs are canceled instead. Of a Cancel and a
 	// Take at the same time, exactly one gets each job. A canceled job has no lease, so
 	// that no outcome, ack or release counts afterwards. Canceling again changes nothing,
@@ -384,7 +397,8 @@ type Operations interface {
 
 	// Drain deletes jobs of a lane that are neither completed nor canceled and whose id is
 	// below the given one, with their attempts, and returns the number of deleted jobs: at
-	// most limit, and fewer only if no more are left. A lease of a deleted job is void. The events of
+	// most limit, and fewer only if no more are left. The slots of deleted jobs go to the jobs
+	// of their lines that are left. A lease of a deleted job is void. The events of
 	// the jobs stay until they are purged.
 	Drain(ctx context.Context, lane Lane, below ID, limit int) (int, error)
 }
@@ -427,7 +441,8 @@ type Upkeep interface {
 	// and events received before it of which no job and no run is left. A call deletes at
 	// most limit jobs and as many runs, with their events, and as many other events, the
 	// oldest first, and returns the number of deleted jobs, runs and events together.
-	// Jobs and runs that are not finished stay, with their events. A delivery id or key
+	// Jobs and runs that are not finished stay, with their events. A dead job that stops its
+	// line stays too. A delivery id or key
 	// counts as new again once its row is deleted. Definitions are kept. A gate becomes
 	// the zero Gate again if it has no failures and all its times are before the given
 	// time. Each call reads a bounded part of the tables, and the next call continues
@@ -477,6 +492,7 @@ type Store interface {
 	Chronicle
 	Operations
 	Holds
+	Lines
 	Upkeep
 	Close() error
 }

@@ -21,23 +21,26 @@ const (
 func (s *Store) Cancel(ctx context.Context, now time.Time, event core.ID) (core.Cancellation, error) {
 	at, id := now.UnixMilli(), string(event)
 	for range cancelTries {
-		results, err := s.write(ctx,
-			s.sql.cancel.with(id, at, at),
-			s.sql.canceled.with(at, at, at, id),
-			s.sql.canceledEvent.with(id))
+		stmts, err := s.cancelStmts(ctx, now, event)
 		if err != nil {
 			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
 		}
-		if len(results[2].Rows) == 0 {
+		results, err := s.write(ctx, append(stmts, s.sql.canceled.with(at, at, at, id), s.sql.canceledEvent.with(id))...)
+		if err != nil {
+			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
+		}
+		count, known := results[len(stmts)], results[len(stmts)+1]
+		if len(known.Rows) == 0 {
 			return core.Cancellation{}, core.Refuse(core.NotFound, "event not found")
 		}
-		row, err := onlyRow(s.sql.canceled, results[1].Rows)
+		row, err := onlyRow(s.sql.canceled, count.Rows)
 		if err != nil {
 			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
 		}
 		r := rowReader{row}
 		c := core.Cancellation{Canceled: r.number(), Running: r.number(), Finished: r.number()}
 		c.Finished -= c.Canceled
+		s.floors.jobWritten(now) // the next jobs of the lines
 		if waiting := r.number(); waiting == 0 {
 			return c, nil
 		}
@@ -48,8 +51,28 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, event core.ID) (core.
 	return core.Cancellation{}, core.Refuse(core.Unavailable, "other callers are changing the jobs of event %s; cancel it again", event)
 }
 
+// cancelStmts are the statements that cancel the waiting jobs of an event. The lines of its jobs are
+// read first, and locked before the jobs: a Settle locks a line before the job that it admits. The
+// places of canceled jobs are deleted, and their slots go to the next jobs.
+func (s *Store) cancelStmts(ctx context.Context, now time.Time, event core.ID) ([]Stmt, error) {
+	cancel := s.sql.cancel.with(string(event), now.UnixMilli(), now.UnixMilli())
+	found, err := s.readBatch(ctx, s.sql.linesOfEvent.with(string(event)))
+	if err != nil || len(found[0].Rows) == 0 {
+		return []Stmt{cancel}, err
+	}
+	var refs []lineRef
+	var places [][]any
+	for _, row := range found[0].Rows {
+		r := rowReader{row}
+		ref := lineRef{job: r.id(), line: r.text(), status: core.Canceled}
+		refs, places = append(refs, ref), append(places, []any{string(ref.job), string(ref.job)})
+	}
+	stmts := append(s.lockLines(refs), cancel, s.sql.canceledPlaces.on(places...))
+	return append(stmts, s.passStmts(now, refs)...), nil
+}
+
 // cancelSQL are the statements of a Cancel.
-type cancelSQL struct{ cancel, canceled, canceledEvent statement }
+type cancelSQL struct{ cancel, canceled, canceledEvent, linesOfEvent, canceledPlaces statement }
 
 func newCancelSQL(d Dialect) cancelSQL {
 	t := d.sql
@@ -58,14 +81,17 @@ func newCancelSQL(d Dialect) cancelSQL {
 		// due_at: MySQL evaluates SET from left to right and reads the new values.
 		cancel: writing("cancel", d.updatePicked("jobs",
 			`scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at = NULL, lease = NULL, finished_at = ?`,
-			`FROM jobs{use jobs_event} WHERE event_id = ? AND (status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?) AND `+noWorkflow)),
+			`FROM jobs{use jobs_event} WHERE event_id = ? AND (status IN ('available', 'scheduled', 'waiting', 'retryable') OR status = 'running' AND due_at <= ?) AND `+noWorkflow)),
 		// Cancel reads the columns in this order. The last one counts jobs that wait although the
 		// statement before was to cancel them.
 		canceled: reading("canceled", t(`SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS canceled,
 			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS running,
 			COUNT(CASE WHEN status IN ('completed', 'dead', 'canceled') THEN 1 END) AS finished,
-			COUNT(CASE WHEN status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
+			COUNT(CASE WHEN status IN ('available', 'scheduled', 'waiting', 'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
 			FROM jobs{use jobs_event} WHERE event_id = ? AND `+noWorkflow)),
+		linesOfEvent: reading("lines_of_event", t(`SELECT id, line FROM jobs{use jobs_event} WHERE event_id = ? AND line IS NOT NULL`)),
+		canceledPlaces: writing("canceled_places", d.deleteByIndex("line_places_job", "line_places",
+			`line_places.job_id = r.job AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.same AND jobs.status = 'canceled')`)),
 		canceledEvent: reading("canceled_event", t(`SELECT id FROM events WHERE id = ?`)),
 	}
 }

@@ -34,7 +34,7 @@ func (r *rowReader) event() core.Event {
 const (
 	// A job as it is inserted, and as it is read.
 	jobColumns = `id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at, finished_at`
-	jobStored  = jobColumns + `, earlier, scheduled_at`
+	jobStored  = jobColumns + `, earlier, scheduled_at, line`
 
 	// A job as the ledger shows it. The job of a step has the id of the step, so both
 	// subqueries go by the primary key.
@@ -61,6 +61,7 @@ func (r *rowReader) job() core.Job {
 		FinishedAt:  r.time(),
 		Earlier:     r.number(),
 		ScheduledAt: r.time(),
+		Line:        lineKey(r.text()),
 	}
 }
 
@@ -77,7 +78,7 @@ var takenColumns = qualified("jobs", jobStored) + `, ` + qualified("events", eve
 // The positions in a row of claimed_steps at which the columns of the step and of its run
 // begin.
 const (
-	takenStep = 14 + 9
+	takenStep = 15 + 9
 	takenRun  = takenStep + stepWidth
 )
 

@@ -70,8 +70,60 @@ func (d Dialect) deleteRows(table, where string) string {
 
 // deleteByIndex is deleteRows by another index.
 func (d Dialect) deleteByIndex(index, table, where string) string {
-	source := d.bindRows(&where)
-	return strings.NewReplacer("$table", table, "$key", leadingKeyColumn(table), "$rows", source, "$where", where, "$index", index).Replace(d.deleteSQL)
+	return d.deleteFrom(table, index, d.bindRows(&where), where)
+}
+
+// deleteFrom fills in deleteSQL.
+func (d Dialect) deleteFrom(table, index, source, where string) string {
+	key, keys := keyColumns(table)
+	return strings.NewReplacer("$table", table, "$keys", keys, "$key", key, "$rows", source, "$where", where, "$index", index).Replace(d.deleteSQL)
+}
+
+// updateVia is an UPDATE of the rows of a table that match the row source by way of another table.
+func (d Dialect) updateVia(table, via, set, where string) string {
+	source := d.bindRows(&set, &where)
+	if source == "" {
+		return "UPDATE " + table + " SET " + set + " FROM " + via + " WHERE " + where
+	}
+	return strings.NewReplacer("$table", table, "$set", set, "$rows", d.via(source, via, d.targetLast()), "$where", where).Replace(d.updateSQL)
+}
+
+// deleteVia is a DELETE of the rows of a table that match the row source by way of another table.
+// Where there is no row source, the condition is perRow.
+func (d Dialect) deleteVia(table, via, perRow, where string) string {
+	if d.rowSource == nil {
+		d.bindRows(&perRow)
+		return d.deleteFrom(table, "PRIMARY", "", perRow)
+	}
+	return d.deleteFrom(table, "PRIMARY", d.via(d.bindRows(&where), via, d.rowJoin), where)
+}
+
+// via joins a row source with a table that is found by its primary key.
+func (d Dialect) via(source, table, join string) string {
+	return source + orElse(join, ", ") + d.sql(table+"{use PRIMARY}")
+}
+
+// targetLast is the join of an UPDATE after whose tables the changed table is to be read. In
+// UPDATE ... FROM, SQLite's CROSS JOIN would fix the order with the changed table first.
+func (d Dialect) targetLast() string {
+	if strings.Contains(d.updateSQL, " FROM ") {
+		return ""
+	}
+	return d.rowJoin
+}
+
+// keyColumns are the columns by which deleteSQL finds the rows of a table: the first column of its
+// primary key, or all if the rest of the condition does not suffice. keys has them as a list of
+// the table's columns.
+func keyColumns(table string) (key, keys string) {
+	switch table {
+	case "line_slots":
+		return "(line, slot)", "line_slots.line, line_slots.slot"
+	case "line_places":
+		return "(line, place)", "line_places.line, line_places.place"
+	}
+	key = leadingKeyColumn(table)
+	return key, table + "." + key
 }
 
 // leadingKeyColumn is the first column of a table's primary key, for the tables that deleteRows

@@ -82,6 +82,12 @@ type Dialect struct {
 	// have one writer at a time, so no other batch can change rows between two statements.
 	lockRows string
 
+	// lockConflict ends the INSERT by which a batch locks lines, see Store.lockLines: a row that
+	// exists is locked and stays as it is. PostgreSQL: "ON CONFLICT ... DO UPDATE ... WHERE FALSE",
+	// which locks the row before it looks at the condition. MySQL: "ON DUPLICATE KEY UPDATE". It is
+	// empty on SQLite and D1, which have one writer.
+	lockConflict string
+
 	// lockRuns ends the first SELECT of a Transit, which locks its runs. MySQL: " FOR UPDATE".
 	// There an UPDATE takes a shared lock on each row that its condition reads. Without the
 	// early lock, two transitions of a run both get a shared lock and then both wait for the
@@ -143,7 +149,7 @@ type Dialect struct {
 
 	// updateSQL and deleteSQL change the rows of $table that match the row source $rows under
 	// the condition $where; $set are the assignments. $key is the first column of the primary
-	// key, and $index the index by which a DELETE finds its rows.
+	// key, or a list of all, $keys the same columns with the name of the table, and $index the index by which a DELETE finds its rows.
 	updateSQL, deleteSQL string
 
 	// pickSQL selects rows to change, as a row handle, and keeps other transactions off them;
@@ -170,7 +176,8 @@ var SQLite = Dialect{
 	// write. events, runs and steps keep their rowid: their large rows would spill out of an
 	// index b-tree.
 	tableOptions: map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID",
-		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID"},
+		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID",
+		"line_slots": "WITHOUT ROWID", "line_places": "WITHOUT ROWID", "line_locks": "WITHOUT ROWID"},
 	indexIfNotExists: "IF NOT EXISTS",
 	dropIndexSQL:     "DROP INDEX IF EXISTS $index",
 	partialIndex:     "WHERE %s",
@@ -207,7 +214,7 @@ func d1() Dialect {
 	d.rowSource, d.insertValues = d1Rows, d1Values
 	d.rowJoin = " CROSS JOIN " // fixes the join order
 	d.updateSQL = "UPDATE $table SET $set FROM $rows WHERE $where"
-	d.deleteSQL = "DELETE FROM $table WHERE $key IN (SELECT $table.$key FROM $rows CROSS JOIN $table WHERE $where)"
+	d.deleteSQL = "DELETE FROM $table WHERE $key IN (SELECT $keys FROM $rows CROSS JOIN $table WHERE $where)"
 	d.insertInto = ""
 	return d
 }
@@ -245,6 +252,9 @@ var Postgres = Dialect{
 		// A run changes with each of its steps; a step changes once or twice.
 		"runs":  "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)",
 		"steps": "WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)",
+		// A slot changes with each job of its line, and a place is deleted soon.
+		"line_slots":  "WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)",
+		"line_places": "WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)",
 	},
 	indexIfNotExists:  "IF NOT EXISTS",
 	columnIfNotExists: "IF NOT EXISTS",
@@ -255,7 +265,8 @@ var Postgres = Dialect{
 	extraColumns:      map[string]string{"jobs_event": ", id"},
 	onConflict:        "ON CONFLICT DO NOTHING",
 	lockRows:          "FOR UPDATE OF %s",
-	insertOrder:       map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1"},
+	lockConflict:      "ON CONFLICT (stripe) DO UPDATE SET stripe = line_locks.stripe WHERE FALSE",
+	insertOrder:       map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1", "line_locks": "ORDER BY 1"},
 	compareAsRow:      true,
 	purgeRows:         12, // storing 200 events a second: p99 1.5 times as high as without a purge. With 100, 8 times
 	createDoneSQL:     createDonePartial,
@@ -281,6 +292,7 @@ var MySQL = Dialect{
 		"events": mysqlTable, "jobs": mysqlTable, "attempts": mysqlTable, "schema_steps": mysqlTable, "cron_marks": mysqlTable,
 		"gates": mysqlTable, "definitions": mysqlTable, "runs": mysqlTable, "steps": mysqlTable, "history": mysqlTable,
 		"callbacks": mysqlTable, "turns": mysqlTable, "step_texts": mysqlTable,
+		"line_slots": mysqlTable, "line_places": mysqlTable, "line_locks": mysqlTable,
 	},
 	// Generated columns in place of partial indexes. They are stored, since indexes on virtual
 	// columns have a history of defects in both servers.
@@ -306,6 +318,7 @@ var MySQL = Dialect{
 
 	onConflict:   "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
 	lockRows:     "FOR UPDATE",
+	lockConflict: "ON DUPLICATE KEY UPDATE stripe = stripe",
 	lockRuns:     " FOR UPDATE",
 	skipLocked:   " FOR UPDATE SKIP LOCKED",
 	useIndex:     " FORCE INDEX (%s)",

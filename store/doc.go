@@ -64,6 +64,10 @@
 //   - Inbox: inbox.go for one arrival, inboxall.go for many. runs.go stores their runs.
 //   - Worklist: take.go claims jobs; duefloor.go says where a claim begins; worklist.go
 //     settles and releases; gates.go has breakers and strays. Holds: holds.go.
+//   - Lines: lines.go has their statements, lined.go their part in Accept, Settle and Take, and
+//     linelist.go the calls of operators.
+//   - Lines: lines.go has the statements that move jobs of lines, lined.go those of accepting
+//     and settling, linelist.go those of operators, and AckLined and Fill.
 //   - Counter and Backlog: pull.go, and the counts in ledger.go.
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
@@ -130,6 +134,37 @@
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
 //     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
 //     A Cancel locks jobs alone, and skips locked ones: see cancel.go.
+//
+// # Lines
+//
+// A job of a line is in one of three states. It has a slot, a row of line_slots, and a due time. Or
+// it has a place, a row of line_places, its status is waiting, and it has no due time. Or it has
+// neither: it is finished, or it gave its slot away to wait for its retry. So waiting jobs are in
+// no index that a claim reads, and a line with a million of them costs a claim nothing.
+//
+//   - The slots of a line have the numbers 1 to its limit. A slot with a number above the limit,
+//     which was lowered, goes to no other job.
+//   - A job is inserted with a status of its own, entering, and then enters its line: a job gets
+//     the free slot with the lowest number if no job waits, or else the next place. Only the
+//     INSERT of the job knows whether it is a duplicate, so it comes first.
+//   - The Settle that ends a job gives its slot to the next place, deletes that place, and makes its
+//     job due. A row of line_slots is written once for it, and a line in which a job always waits
+//     gets no other write.
+//   - Each of these statements asks whether the job still has the slot or the status, so a batch
+//     that is sent twice passes a slot on once.
+//   - A dead job that stops its line keeps its slot, with the time in stopped_at.
+//   - Places grow in the order of commits, since a batch locks the lines of its jobs first. A line
+//     has no row of its own: line_locks has up to 65,536 rows, which lines share by their hash. On
+//     PostgreSQL the lock is a statement before the others, whose snapshots begin after it. SQLite
+//     and D1 have one writer, and lock nothing.
+//   - Locks are taken in this order: jobs that end, gates, lines, jobs that are admitted. A Cancel
+//     locks lines first and skips locked jobs.
+//   - A statement gives at most one slot of a line away. So a batch has one for each further slot,
+//     and is not merged with others if a limit is above 1. With a limit of 1 batches are merged:
+//     of two jobs that want the only slot, the second INSERT is skipped.
+//   - The search for the next place begins behind the place that the slot's job had (reached), where
+//     a limit of 1 keeps the order. PostgreSQL leaves index entries of deleted places at the front
+//     of the line until a vacuum.
 //
 // # Queues
 //

@@ -14,7 +14,7 @@ import (
 // indexes skip duplicates. Then it reads which event is stored. An arrival without a delivery
 // id and without keys cannot be a duplicate, so it reads nothing.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	stmts, reads := s.acceptStmts(a)
+	stmts, reads := s.acceptStmts(a, s.linedStmts(a)...)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)
@@ -47,16 +47,16 @@ func withJobs(r core.Receipt, a core.Arrival) core.Receipt {
 	return r
 }
 
-// acceptStmts are the statements that store an arrival. The last reads of them find the event
-// that is stored for it; reads is 0 if the arrival cannot be a duplicate.
-func (s *Store) acceptStmts(a core.Arrival) (stmts []Stmt, reads int) {
+// acceptStmts are the statements that store an arrival. lined are those that store its jobs of
+// lines. The last reads of the statements find the event that is stored for the arrival; reads is
+// 0 if the arrival cannot be a duplicate.
+func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, reads int) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
 	stmts = make([]Stmt, 0, 2)
 	stmts = append(stmts, s.eventStmt(a.Event))
-	if len(a.Jobs) > 0 {
-		stmts = append(stmts, s.jobStmts(a, certain)...)
-	}
+	stmts = append(stmts, s.jobStmts(a, certain)...)
+	stmts = append(stmts, lined...)
 	stmts = append(stmts, s.runStmts(a)...)
 	if certain {
 		return stmts, 0
@@ -112,26 +112,30 @@ func eventRow(e core.Event) []any {
 // jobStmts insert the jobs of an arrival, delayed ones by a statement of their own. If the event
 // is certain to be stored the rows are plain values. Otherwise each row is joined with its event,
 // so that the jobs of a duplicate are not stored.
-func (s *Store) jobStmts(a core.Arrival, certain bool) []Stmt {
+func (s *Store) jobStmts(a core.Arrival, certain bool) (stmts []Stmt) {
 	ready, later := jobRows(a, certain)
 	insert, insertLater := s.sql.insertJobIf, s.sql.insertLaterIf
 	if certain {
 		insert, insertLater = s.sql.insertJob, s.sql.insertLater
 	}
-	switch {
-	case len(later) == 0:
-		return []Stmt{insert.on(ready...)}
-	case len(ready) == 0:
-		return []Stmt{insertLater.on(later...)}
+	if len(ready) > 0 {
+		stmts = append(stmts, insert.on(ready...))
 	}
-	return []Stmt{insert.on(ready...), insertLater.on(later...)}
+	if len(later) > 0 {
+		stmts = append(stmts, insertLater.on(later...))
+	}
+	return stmts
 }
 
-// jobRows returns the rows of the jobs that are due at once, and of the delayed ones.
+// jobRows returns the rows of the jobs that are due at once, and of the delayed ones. It leaves out
+// the jobs of lines.
 func jobRows(a core.Arrival, certain bool) (ready, later [][]any) {
 	now := millis(a.Event.CreatedAt)
 	ready = make([][]any, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
+		if j.Line.Key != "" {
+			continue
+		}
 		delayed := a.Due(j).After(a.Event.CreatedAt)
 		due := now
 		if delayed {

@@ -28,7 +28,8 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	if len(all) == 0 {
 		return nil, nil
 	}
-	if err := s.acceptMany(ctx, s.sql.mergeByName(all), unanswered, receipts); err != nil {
+	stmts := s.sql.withLined(s.sql.mergeByName(all), s.linedStmts(firsts...))
+	if err := s.acceptMany(ctx, stmts, unanswered, receipts); err != nil {
 		return nil, fmt.Errorf("accept %d events: %w", len(arrivals), err)
 	}
 	for _, a := range firsts {
@@ -107,6 +108,17 @@ func (q *statements) acceptOrder() []sortedStatement {
 		{q.stored, nil},
 		{q.keyedAs, nil},
 	}
+}
+
+// withLined adds the statements that store jobs of lines to merged ones, behind the INSERTs of
+// events and of other jobs.
+func (q *statements) withLined(stmts, lined []Stmt) []Stmt {
+	inserts := []string{q.insertEvent.name, q.insertEncoded.name, q.insertJob.name, q.insertLater.name, q.insertJobIf.name, q.insertLaterIf.name}
+	at := slices.IndexFunc(stmts, func(s Stmt) bool { return !slices.Contains(inserts, s.Name) })
+	if at < 0 {
+		at = len(stmts)
+	}
+	return slices.Insert(stmts, at, lined...)
 }
 
 // A sortedStatement is a statement and the columns by which its rows are sorted.

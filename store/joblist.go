@@ -109,6 +109,11 @@ func (s *Store) jobsByIndex(ctx context.Context, f core.JobFilter) (core.Page[co
 func (s *Store) jobIDs(ctx context.Context, f core.JobFilter, limit int) ([][]any, error) {
 	var stmts []Stmt
 	for _, kind := range s.indexesOf(f.Status) {
+		if kind.places {
+			above, below := linesOf(f.Lane)
+			stmts = append(stmts, s.sql.jobsInLines.with(above, below, pageTop(f.After), int64(limit)))
+			continue
+		}
 		lanes := []string{string(f.Lane)}
 		if f.Lane == "" {
 			var err error
@@ -142,23 +147,27 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 	return jobs, nil
 }
 
-// A jobIndex is one of the partial indexes of jobs: waiting, dead, completed or canceled.
+// A jobIndex is one of the partial indexes of jobs: waiting, dead, completed or canceled; or the
+// places of lines, which have the jobs that wait without a due time.
 type jobIndex struct {
 	ids      listing   // lists the jobs of a lane in it
 	lanes    statement // lists its lanes
 	dueOrder bool      // the index is in the order of due times, so ids have to be sorted
+	places   bool      // it is line_places
 }
 
-// indexesOf returns the indexes that contain the jobs with a status. All jobs are in one of the
-// four.
+// indexesOf returns the indexes that contain the jobs with a status. All jobs are in one of
+// them.
 func (s *Store) indexesOf(status core.Status) []jobIndex {
-	waiting := jobIndex{s.sql.jobsWaiting, s.sql.lanesWaiting, true}
-	dead := jobIndex{s.sql.jobsDead, s.sql.lanesDead, false}
-	done := jobIndex{s.sql.jobsDone, s.sql.lanesDone, false}
-	canceled := jobIndex{s.sql.jobsCanceled, s.sql.lanesCanceled, false}
+	waiting := jobIndex{ids: s.sql.jobsWaiting, lanes: s.sql.lanesWaiting, dueOrder: true}
+	dead := jobIndex{ids: s.sql.jobsDead, lanes: s.sql.lanesDead}
+	done := jobIndex{ids: s.sql.jobsDone, lanes: s.sql.lanesDone}
+	canceled := jobIndex{ids: s.sql.jobsCanceled, lanes: s.sql.lanesCanceled}
 	switch status {
 	case "":
-		return []jobIndex{waiting, dead, done, canceled}
+		return []jobIndex{waiting, dead, done, canceled, {places: true}}
+	case core.Waiting:
+		return []jobIndex{{places: true}}
 	case core.Dead:
 		return []jobIndex{dead}
 	case core.Completed:

@@ -227,11 +227,15 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 
 // Depth counts unfinished jobs, up to core.MaxDepth. See core.Backlog.
 func (s *Store) Depth(ctx context.Context) (int, error) {
-	n, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
+	due, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("count unfinished jobs: %w", err)
 	}
-	return n, nil
+	inLines, err := s.count(ctx, s.sql.depthWaiting, int64(core.MaxDepth))
+	if err != nil {
+		return 0, fmt.Errorf("count jobs in lines: %w", err)
+	}
+	return min(due+inLines, core.MaxDepth), nil
 }
 
 // Finished lists finished jobs in the order in which they finished. See core.Ledger.

@@ -113,12 +113,13 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
 	for _, l := range lanes {
-		// Each lane has three results: of jobs_waiting, of jobs_dead and of jobs_canceled.
+		// Each lane has four results: of jobs_waiting, jobs_dead, jobs_canceled and line_places.
 		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
 		stmts = append(stmts,
 			s.sql.tally.with(ms, ms, ms, ms, lane, most),
 			s.sql.tallyDead.with(lane, most),
-			s.sql.tallyCanceled.with(lane, most))
+			s.sql.tallyCanceled.with(lane, most),
+			s.tallyWaiting(l))
 	}
 	if len(stmts) == 0 {
 		return tallies, nil
@@ -128,14 +129,20 @@ func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (
 		return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 	}
 	for i, l := range lanes {
-		if tallies[l], err = s.tallyOf(now, results[3*i:3*i+3]); err != nil {
+		if tallies[l], err = s.tallyOf(now, results[4*i:4*i+4]); err != nil {
 			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
 		}
 	}
 	return tallies, nil
 }
 
-// tallyOf reads the three results of a lane.
+// tallyWaiting counts the jobs of a lane that wait in its lines, and the lines that are stopped.
+func (s *Store) tallyWaiting(l core.Lane) Stmt {
+	above, below := linesOf(l)
+	return s.sql.tallyWaiting.with(above, below, int64(core.MaxDepth), above, below, int64(core.MaxDepth))
+}
+
+// tallyOf reads the four results of a lane.
 func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
 	waiting, err := onlyRow(s.sql.tally, counted[0].Rows)
 	if err != nil {
@@ -150,8 +157,17 @@ func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
 	if t.Dead, err = countIn(s.sql.tallyDead, counted[1].Rows); err != nil {
 		return core.Tally{}, err
 	}
-	t.Canceled, err = countIn(s.sql.tallyCanceled, counted[2].Rows)
-	return t, err
+	if t.Canceled, err = countIn(s.sql.tallyCanceled, counted[2].Rows); err != nil {
+		return core.Tally{}, err
+	}
+	inLines, err := onlyRow(s.sql.tallyWaiting, counted[3].Rows)
+	if err != nil {
+		return core.Tally{}, err
+	}
+	r = rowReader{inLines}
+	t.Waiting, t.Stopped = r.number(), r.number()
+	t.Pending += t.Waiting
+	return t, nil
 }
 
 // Peek returns due jobs without leasing them. See core.Backlog. It begins at the first job of
@@ -188,7 +204,7 @@ func (s *Store) DeadLetters(ctx context.Context, lane core.Lane, after core.ID, 
 func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (total int, err error) {
 	for total < limit {
 		wanted := limit - total
-		picked, deleted, err := s.drainChunk(ctx, lane, below, wanted)
+		picked, deleted, err := s.drainChunk(ctx, s.clock(), lane, below, wanted)
 		total += deleted
 		if err != nil || picked < wanted {
 			return total, err
@@ -199,27 +215,67 @@ func (s *Store) Drain(ctx context.Context, lane core.Lane, below core.ID, limit 
 
 // drainChunk reads the ids of up to limit jobs and deletes the jobs that are neither completed nor canceled yet.
 // The batch is not merged with others, so that the number is exact.
-func (s *Store) drainChunk(ctx context.Context, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
+func (s *Store) drainChunk(ctx context.Context, now time.Time, lane core.Lane, below core.ID, limit int) (picked, deleted int, err error) {
+	first, last := linesOf(lane)
 	found, err := s.readBatch(ctx,
 		s.sql.drainWaiting.with(string(lane), string(below), int64(limit)),
-		s.sql.drainDead.with(string(lane), string(below), int64(limit)))
+		s.sql.drainDead.with(string(lane), string(below), int64(limit)),
+		s.sql.drainPlaces.with(first, last, string(below), int64(limit)))
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain lane %q: %w", lane, err)
 	}
-	picks := slices.Concat(found[0].Rows, found[1].Rows)
+	picks := slices.Concat(found[0].Rows, found[1].Rows, found[2].Rows)
 	picks = picks[:min(limit, len(picks))]
 	if len(picks) == 0 {
 		return 0, 0, nil
 	}
 	slices.SortFunc(picks, byKey)
-	results, err := s.write(ctx,
-		s.sql.drainJobs.on(picks...).noMerge(),
-		s.sql.drainedAttempts.on(picks...).noMerge())
+	ids := make([][]any, len(picks))
+	for i, p := range picks {
+		ids[i] = []any{rowKey(p)}
+	}
+	stmts := []Stmt{s.sql.drainJobs.on(ids...).noMerge(), s.sql.drainedAttempts.on(ids...).noMerge()}
+	results, err := s.write(ctx, append(stmts, s.drainedLines(now, picks)...)...)
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain lane %q: %w", lane, err)
 	}
+	s.floors.jobWritten(now) // the next jobs of the lines
 	return len(picks), int(results[0].Changed), nil
 }
+
+// The columns of a job that is drained: its id, its line and its place there.
+const (
+	drainedLine  = 1
+	drainedPlace = 2
+)
+
+// drainedLines are the statements for the lines of deleted jobs: their places are deleted, and
+// their slots go to the jobs that are left.
+func (s *Store) drainedLines(now time.Time, picks [][]any) (stmts []Stmt) {
+	var places [][]any
+	var gone []lineRef
+	for _, p := range picks {
+		line := textOf(p[drainedLine])
+		if line == "" {
+			continue
+		}
+		gone = append(gone, lineRef{line: line, job: core.ID(rowKey(p)), status: drained})
+		if len(p) > drainedPlace && p[drainedPlace] != nil {
+			places = append(places, []any{line, p[drainedPlace]})
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	stmts = s.lockLines(gone)
+	if len(places) > 0 {
+		stmts = append(stmts, s.sql.drainedPlaces.on(places...))
+	}
+	return append(stmts, s.passStmts(now, gone)...)
+}
+
+// drained is a status that no job has. A slot whose job is gone passes on under any status.
+const drained = "drained"
 
 // refGuard is the guard of a taken job for a core.Ref. Unlike heldGuard it checks the lane,
 // since consumers of a queue send ids, and it accepts a ref without a lease.
@@ -230,6 +286,7 @@ type pullSQL struct {
 	ack, extend, held, lapsed, peek, deadLetters        statement
 	tally, tallyDead, tallyCanceled                     statement
 	drainWaiting, drainDead, drainJobs, drainedAttempts statement
+	drainPlaces, drainedPlaces                          statement
 }
 
 func newPullSQL(d Dialect) pullSQL {
@@ -262,8 +319,12 @@ func newPullSQL(d Dialect) pullSQL {
 
 		tallyCanceled: reading("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {canceled_lane} = ? LIMIT {limit}) AS counted`)),
 
-		drainWaiting: reading("drain_waiting", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
-		drainDead:    reading("drain_dead", t(`SELECT id FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
+		drainWaiting: reading("drain_waiting", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
+		drainDead:    reading("drain_dead", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
+		drainPlaces: reading("drain_places", t(`SELECT job_id AS id, line, place FROM line_places{use PRIMARY} WHERE line > ? AND line < ? AND job_id < ?
+			ORDER BY line, place LIMIT {limit}`)),
+		drainedPlaces: writing("drained_places", d.deleteRows("line_places", `line_places.line = r.line AND line_places.place = r#place
+			AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = line_places.job_id)`)),
 		// The guard keeps jobs that were completed or canceled since their ids were read, and
 		// with them their attempts.
 		drainJobs:       writing("drain_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.status NOT IN ('completed', 'canceled')`)),

@@ -407,7 +407,7 @@ func newPurgeSQL(d Dialect) purgeSQL {
 	t := d.sql
 	return purgeSQL{
 		// In the order of jobs_finished and runs_finished, so nothing is sorted.
-		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt, finished_at FROM jobs{use jobs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
+		overJobs: reading("over_jobs", t(`SELECT id, event_id, attempt, finished_at FROM jobs{use jobs_finished} WHERE finished_at < ? AND NOT `+hasSlot+` ORDER BY finished_at, id LIMIT {limit}`)),
 		overRuns: reading("over_runs", t(`SELECT id, event_id, seq, finished_at FROM runs{use runs_finished} WHERE finished_at < ? ORDER BY finished_at, id LIMIT {limit}`)),
 
 		// Ids grow with time, so the oldest events come first in the primary key. An event with
@@ -418,7 +418,7 @@ func newPurgeSQL(d Dialect) purgeSQL {
 
 		// The guard on finished_at keeps a job that a Retry made available since its id was
 		// read. jobGone then keeps the job's attempts.
-		deleteJob:      writing("purge_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before`)),
+		deleteJob:      writing("purge_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before AND NOT `+hasSlot)),
 		deleteAttempts: writing("purge_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
 		deleteEvent:    writing("purge_events", d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+unreferenced)),
 

@@ -81,6 +81,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	if len(later) > 0 {
 		stmts = append(stmts, s.sql.insertLaterIf.on(later...))
 	}
+	stmts = append(stmts, s.linedStmts(arrivals...)...)
 	stmts = append(stmts, s.runStmts(all)...)
 	return append(stmts, s.sql.replayed.on(ids...), s.sql.stored.on(events...)), 2
 }

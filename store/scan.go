@@ -166,3 +166,6 @@ func (r *rowReader) id() core.ID     { return core.ID(r.text()) }
 func (r *rowReader) number() int     { return intOf(r.value()) }
 func (r *rowReader) time() time.Time { return timeOf(r.value()) }
 func (r *rowReader) bytes() []byte   { return bytesOf(r.value()) }
+
+// compareText compares two values as texts; null comes first.
+func compareText(a, b any) int { return cmp.Compare(textOf(a), textOf(b)) }

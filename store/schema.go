@@ -195,6 +195,24 @@ var schemaSteps = []string{
 	// tells of an opening also if the process died that caused it.
 	47: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} opened_at {int} NOT NULL DEFAULT 0`,
 	48: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} openings {int} NOT NULL DEFAULT 0`,
+	// Lines: see "Lines" in doc.go. The name of a line has its lane and its key.
+	49: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} line {path}`,
+	50: `CREATE TABLE IF NOT EXISTS line_slots (
+		line {path} NOT NULL,
+		slot {int} NOT NULL,
+		job_id {key} NOT NULL,
+		reached {int} NOT NULL,
+		stopped_at {int} NOT NULL,
+		PRIMARY KEY (line, slot)) {options line_slots}`,
+	51: `CREATE TABLE IF NOT EXISTS line_places (
+		line {path} NOT NULL,
+		place {int} NOT NULL,
+		job_id {key} NOT NULL,
+		PRIMARY KEY (line, place)) {options line_places}`,
+	// Rows to lock, each of which many lines share.
+	52: `CREATE TABLE IF NOT EXISTS line_locks (stripe {key} NOT NULL PRIMARY KEY) {options line_locks}`,
+	// Finds the place of a job that is canceled or deleted.
+	53: `CREATE UNIQUE INDEX {index_if_not_exists} line_places_job ON line_places (job_id)`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -61,6 +61,8 @@ type statements struct {
 	worklistSQL
 	gatesSQL
 	holdsSQL
+	linesSQL
+	lineListSQL
 	pullSQL
 	upkeepSQL
 	cancelSQL
@@ -84,6 +86,8 @@ func newStatements(d Dialect) statements {
 		worklistSQL:  newWorklistSQL(d),
 		gatesSQL:     newGatesSQL(d),
 		holdsSQL:     newHoldsSQL(d),
+		linesSQL:     newLinesSQL(d),
+		lineListSQL:  newLineListSQL(d),
 		pullSQL:      newPullSQL(d),
 		upkeepSQL:    newUpkeepSQL(d),
 		cancelSQL:    newCancelSQL(d),

@@ -39,7 +39,7 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 	}
 	jobs, late := t.takenJobs(results)
 	_ = s.Release(ctx, now, late...) // else they wait until their lease expires
-	return jobs, nil
+	return s.withSlots(ctx, now, quotas, jobs)
 }
 
 // A takeBatch builds the statements of one Take and reads their results.
@@ -89,7 +89,11 @@ func (t *takeBatch) buildStmts() {
 		// Last the claimed jobs are read, in the same batch, so that no round trip is added.
 		t.places[i].read = len(t.stmts)
 		if q.Lane.Workflow() == "" {
-			t.stmts = append(t.stmts, t.sql.claimed.with(t.claimKey(q)...).upTo(q.Bytes))
+			read := t.sql.claimed
+			if q.Lines > 0 {
+				read = t.sql.claimedLined
+			}
+			t.stmts = append(t.stmts, read.with(t.claimKey(q)...).upTo(q.Bytes))
 			continue
 		}
 		t.places[i].above = t.places[i].read + 1
@@ -223,6 +227,11 @@ func hasSituation(row []any) bool {
 	return len(row) >= takenStep+situationWidth && row[takenStep] != nil && row[takenRun] != nil && !lacksText(row[takenStep:])
 }
 
+// lacksSlot reports whether a row of claimed_lined has a job that gave its slot away.
+func lacksSlot(q core.Quota, row []any) bool {
+	return q.Lines > 0 && len(row) > takenStep && row[takenStep] == int64(0)
+}
+
 // takenJobs reads the taken jobs, in the order of the quotas. late are jobs without a start
 // time: a first sending claimed them, its answer got lost, and another Take has replaced the
 // gate's taker and base since. The caller releases them.
@@ -254,6 +263,7 @@ func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []co
 		for n, row := range rows {
 			r := rowReader{row}
 			j := r.taken()
+			j.Unslotted = lacksSlot(q, row)
 			rows[n] = nil // the event has a copy of its payload, so this row can be freed
 			if hasSituation(row) {
 				j.Situation = r.situation()
@@ -275,7 +285,7 @@ func (t *takeBatch) takenJobs(results []Result) (jobs []core.TakenJob, late []co
 		// Jobs beyond the byte limit come without their events. The worker reads those later.
 		for _, row := range results[t.places[i].read].cut() {
 			r := rowReader{row}
-			jobs = append(jobs, core.TakenJob{Job: r.job(), Bare: true})
+			jobs = append(jobs, core.TakenJob{Job: r.job(), Bare: true, Unslotted: lacksSlot(q, row)})
 		}
 	}
 	return jobs, late
@@ -300,8 +310,8 @@ const (
 
 // takeSQL are the statements of a Take. See "Gates" in doc.go.
 type takeSQL struct {
-	claim, claimPassed, claimed, claimedSteps, aboveTaken statement
-	admit, admitProbe, charge, refund, bases              statement
+	claim, claimPassed, claimed, claimedLined, claimedSteps, aboveTaken statement
+	admit, admitProbe, charge, refund, bases                            statement
 }
 
 func newTakeSQL(d Dialect) takeSQL {
@@ -321,6 +331,10 @@ func newTakeSQL(d Dialect) takeSQL {
 		// By jobs_waiting, which the claim has just read, and not by the lease, which no index
 		// has.
 		claimed: reading("claimed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+` WHERE `+claimedRows)),
+
+		// With whether a job of a line has a slot.
+		claimedLined: reading("claimed_lined", t(`SELECT `+takenColumns+`, CASE WHEN jobs.line IS NULL OR `+hasSlot+` THEN 1 ELSE 0 END AS slotted
+			FROM jobs{use jobs_waiting}`+withEvents+` WHERE `+claimedRows)),
 
 		// Jobs of workflows are read with their step and run, and in a second statement with
 		// the steps above. Few steps have a step above, and those columns are most of a

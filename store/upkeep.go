@@ -20,6 +20,9 @@ const retryChunk = 1000
 // one: a redrive makes new ones.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
+		if job, err := s.Job(ctx, id); err == nil && (job.Status == core.Dead || job.Status == core.Canceled) && job.Line != "" {
+			return s.reviveLined(ctx, now, []lineRef{{line: lineOf(job.Lane, job.Line).(string), job: id, status: job.Status}})
+		}
 		early := s.sql.retryEarly.with(millis(now), millis(now), string(id)).once()
 		return s.revive(ctx, now, early, s.sql.retryOne.with(millis(now), string(id)).once())
 	}
@@ -30,11 +33,15 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 	if lane != "" {
 		count, retry, args = s.sql.countDeadLane, s.sql.retryLane, []any{string(lane)}
 	}
+	total, err := s.retryLined(ctx, now, lane)
+	if err != nil {
+		return total, err
+	}
 	dead, err := s.count(ctx, count, args...)
 	if err != nil {
-		return 0, fmt.Errorf("retry: %w", err)
+		return total, fmt.Errorf("retry: %w", err)
 	}
-	total := 0
+	dead += total
 	for ctx.Err() == nil {
 		chunk := append(append([]any{}, args...), int64(min(retryChunk, dead-total)), millis(now))
 		n, err := s.revive(ctx, now, retry.with(chunk...).once())
@@ -44,6 +51,23 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 		}
 	}
 	return total, ctx.Err()
+}
+
+// retryLined makes the dead jobs of lines available again, in a lane or in all.
+func (s *Store) retryLined(ctx context.Context, now time.Time, lane core.Lane) (total int, err error) {
+	lanes := []string{string(lane)}
+	if lane == "" {
+		if lanes, err = s.distinct(ctx, s.sql.lanesDead); err != nil {
+			return 0, fmt.Errorf("retry: %w", err)
+		}
+	}
+	for _, l := range lanes {
+		n, err := s.reviveLinedLane(ctx, now, l)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+	return total, nil
 }
 
 // revive sends the statements of a Retry and returns how many jobs they changed. It also clears
@@ -76,7 +100,8 @@ const (
 	// A revived job gets all its attempts again, max_attempts - earlier, and goes on counting.
 	// max_attempts comes before earlier: MySQL evaluates SET from left to right and reads the
 	// new values. core.Unlimited stays unlimited.
-	revived = `status = 'available', due_at = ?, finished_at = NULL,
+	revived       = `status = 'available', due_at = ?, ` + revivedBudget
+	revivedBudget = `finished_at = NULL,
 	max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts END, earlier = attempt`
 )
 
@@ -92,8 +117,8 @@ func newUpkeepSQL(d Dialect) upkeepSQL {
 	return upkeepSQL{
 		retryOne:   writing("retry", t(`UPDATE jobs SET `+revived+` WHERE status IN ('dead', 'canceled') AND id = ? AND `+noWorkflow)),
 		retryEarly: writing("retry_early", t(`UPDATE jobs SET due_at = ? WHERE status IN ('available', 'scheduled', 'retryable') AND due_at > ? AND id = ? AND `+noWorkflow)),
-		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}`)),
-		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` LIMIT {limit}`)),
+		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND line IS NULL LIMIT {limit}`)),
+		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` AND line IS NULL LIMIT {limit}`)),
 
 		countDead:     reading("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
 		countDeadLane: reading("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),

@@ -55,13 +55,16 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 		if !o.Status.Finished() {
 			s.floors.jobWritten(o.DueAt)
 		}
+		if o.Line.Key != "" { // the next job of its line
+			s.floors.jobWritten(o.At)
+		}
 		if o.GivesRise != nil {
 			s.floors.jobWritten(o.GivesRise.Event.CreatedAt)
 		}
 	}
 	var after core.Settlement
 	if len(lanes) > 0 {
-		after.Gates = gatesOf(lanes, results[settled+1].Rows)
+		after.Gates = gatesOf(lanes, results[len(results)-1].Rows)
 	}
 	// Fewer rows than outcomes: some were settled before, or lost their lease. Only then is it
 	// worth a read to find out which.
@@ -96,6 +99,7 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 	moves, lanes := s.gateStmts(outcomes)
 	stmts = append(append(stmts, moves...), s.sql.settle.on(ends...))
 	settled = len(stmts) - 1
+	stmts = append(stmts, s.lineEndStmts(outcomes)...)
 	if len(lanes) > 0 {
 		stmts = append(stmts, s.sql.gates.on(lanes...))
 	}

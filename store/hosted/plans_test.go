@@ -148,10 +148,16 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 
 // walks are the statements that read along an index until they have counted or changed enough
 // rows.
-var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "over", "buried", "called_off", "jobs_waiting"}
+var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "over", "buried", "called_off", "jobs_waiting",
+	"depth_waiting", "tally_waiting"}
 
 // large are the tables that may have many rows, by their names in statements.
-var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above"}
+var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above",
+	"line_places", "line_slots"}
+
+// few are the statements that may sort. The rows of a claim, the attempts of a job and the jobs that
+// enter lines are few. The listings of a lane's waiting jobs sort all of them.
+var few = []string{"claimed", "claimed_steps", "attempts", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines"}
 
 // bad returns the steps of a plan whose cost grows with the tables.
 func (p plan) bad() (steps []string) {
@@ -159,8 +165,7 @@ func (p plan) bad() (steps []string) {
 		whole := slices.ContainsFunc(large, func(table string) bool { return strings.HasPrefix(step, "SCAN "+table) })
 		along := strings.Contains(step, "INDEX") && slices.Contains(walks, p.name) || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
 			p.name == "over_events" && step == "SCAN events"
-		// A claim's rows and a job's attempts are few.
-		sorts := strings.Contains(step, "TEMP B-TREE") && p.name != "claimed" && p.name != "claimed_steps" && p.name != "attempts" && p.name != "jobs_waiting"
+		sorts := strings.Contains(step, "TEMP B-TREE") && !slices.Contains(few, p.name)
 		if whole && !along || sorts || strings.Contains(step, "AUTOMATIC") {
 			steps = append(steps, step)
 		}
@@ -172,8 +177,8 @@ func (p plan) bad() (steps []string) {
 // are.
 func (p plan) most(sql string) int64 {
 	switch {
-	case p.name == "jobs_waiting", (p.name == "jobs" || p.name == "runs") && strings.Contains(sql, "status"):
-		return math.MaxInt64 // a search for a status without rows reads the whole index, and jobs_waiting sorts all waiting jobs
+	case p.name == "jobs_waiting", p.name == "jobs_in_lines", (p.name == "jobs" || p.name == "runs") && strings.Contains(sql, "status"):
+		return math.MaxInt64 // a search for a status without rows reads the whole index, and jobs_waiting and jobs_in_lines sort all waiting jobs of a lane
 	case slices.Contains(walks, p.name):
 		return core.MaxDepth + 5000
 	}
@@ -236,7 +241,10 @@ func TestPlans(t *testing.T) {
 		"step_ids", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
 		"insert_history", "more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
 		"insert_tokens", "disarm", "move_runs", "held_by", "awaited", "run", "runs", "history",
-		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks"} {
+		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks",
+		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",
+		"vacate_slots", "stop_lines", "reentered", "still_held", "line_list", "count_places", "next_places", "stopped_by", "slot_holders", "dead_lined",
+		"lines_held", "fill_slots", "revive_holders", "start_lines", "revive_others", "tally_waiting", "depth_waiting", "jobs_in_lines"} {
 		if !names[name] {
 			t.Errorf("%s was not looked at", name)
 		}

@@ -152,8 +152,9 @@ const held = "SEARCH mine USING PRIMARY KEY (run_id=? AND seq=?)"
 func fine(name, step string) bool {
 	switch {
 	case strings.Contains(step, "USE TEMP B-TREE"):
-		// The jobs of a claim and the attempts of a job are few.
-		return name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_waiting"
+		// The jobs of a claim and the attempts of a job are few. A page of the jobs that wait in the lines
+		// of a lane sorts all of them.
+		return name == "jobs_in_lines" || name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_waiting"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {
@@ -162,6 +163,7 @@ func fine(name, step string) bool {
 		}
 		// Up to the first 100,000 entries of an index.
 		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
+			name == "depth_waiting" && strings.Contains(step, "COVERING INDEX line_places_job") ||
 			name == "called_off" && strings.Contains(step, "COVERING INDEX jobs_canceled") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
 			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT

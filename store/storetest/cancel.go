@@ -15,8 +15,9 @@ import (
 
 const (
 	saysCancel      = "Cancel gives the waiting jobs of an event the status Canceled, and returns how many jobs of the event it canceled, how many run, and how many had finished before"
-	saysCancelWaits = "A job waits if it is available, scheduled or retryable, or if its lease is over"
+	saysCancelWaits = "A job waits if it is available, scheduled, waiting or retryable, or if its lease is over"
 	saysCancelHeld  = "Running jobs whose lease is not over stay as they are"
+	saysCancelLines = "The slots of canceled jobs go to the next jobs of their lines"
 	saysCancelRuns  = "The jobs of workflows stay as they are and are not counted, because their runs are canceled instead"
 	saysCancelRace  = "Of a Cancel and a Take at the same time, exactly one gets each job"
 	saysCancelLease = "A canceled job has no lease, so that no outcome, ack or release counts afterwards"
@@ -32,6 +33,9 @@ var cancels = role{name: "Cancel", checks: []check{
 	{saysCancelWaits, "", cancelWaiting},
 	{saysCancelWaits, "at the end of the lease", cancelLapsed},
 	{saysCancelHeld, "", cancelHeld},
+	{saysCancelLines, "", cancelLined},
+	{saysCancelLines, "jobs that wait", cancelLinedWaiting},
+	{saysCancelLines, "revived", cancelLinedRevived},
 	{saysCancelRuns, "", cancelRuns},
 	{saysCancelRace, "", raceCancelTake},
 	{saysCancelRace, "under leases that are over", raceCancelLapsed},

@@ -96,9 +96,19 @@ var columnChecks = map[string]string{
 	"jobs.lane":         saysAccept + "/the jobs",
 	"jobs.last_error":   saysSettle + "/dead",
 	"jobs.lease":        saysTake + "/leases",
+	"jobs.line":         saysAdmitted,
 	"jobs.max_attempts": saysAccept + "/the jobs",
 	"jobs.scheduled_at": saysTake + "/leases",
 	"jobs.status":       saysAccept + "/the jobs",
+
+	"line_places.job_id":    saysNext,
+	"line_places.line":      saysLineOrder,
+	"line_places.place":     saysLineOrder,
+	"line_slots.job_id":     saysNext,
+	"line_slots.line":       saysAdmitted,
+	"line_slots.reached":    saysNext,
+	"line_slots.slot":       saysAdmitted + "/a limit of 2",
+	"line_slots.stopped_at": saysStopsLine,
 
 	"runs.created_at":  saysRunsStored,
 	"runs.deadline_at": saysRunsStored,
@@ -150,6 +160,7 @@ var columnChecks = map[string]string{
 
 // unreadColumns are the columns that no method of a store reads, with the reason.
 var unreadColumns = map[string]string{
+	"line_locks.stripe":       "its rows are only locked, on databases with several writers: see raceLines",
 	"schema_steps.applied_at": "for people who look into the database",
 	"schema_steps.number":     "drivers check it: see RunMigrations",
 }

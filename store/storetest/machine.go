@@ -72,6 +72,8 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			"held":        m.heldSome,
 			"queues":      m.askQueues,
 			"drain":       m.drainSome,
+			"skip":        m.skipOne,
+			"fill":        m.fillLane,
 			"acceptRuns":  m.acceptRuns,
 			"takeRuns":    m.takeRuns,
 			"transit":     m.transitSome,
@@ -169,6 +171,7 @@ func (m *machine) acceptNew(t *rapid.T) {
 			ID: m.ids.Next(), Lane: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"),
 			Key:   rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"),
 			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 2 * time.Second}).Draw(t, "delayed by")),
+			Line:  core.Line{Key: rapid.SampledFrom([]string{"", "", "x", "x", "y"}).Draw(t, "line"), Limit: m.lineLimit(l)},
 		})
 	}
 	m.arrivals = append(m.arrivals, a)
@@ -202,8 +205,9 @@ func (m *machine) takeSome(t *rapid.T) {
 	for _, l := range m.lanes {
 		quotas = append(quotas, core.Quota{
 			Lane: l, N: rapid.IntRange(0, 3).Draw(t, "n"),
-			Hold: rapid.SampledFrom([]time.Duration{time.Second, leaseTime}).Draw(t, "hold"),
-			Pass: m.drawPass(t, l),
+			Hold:  rapid.SampledFrom([]time.Duration{time.Second, leaseTime}).Draw(t, "hold"),
+			Pass:  m.drawPass(t, l),
+			Lines: m.lineLimit(l),
 		})
 	}
 	twins := map[core.ID]core.TakenJob{}
@@ -266,6 +270,8 @@ func (m *machine) settleSome(t *rapid.T) {
 			o := m.ended(h.job, rapid.SampledFrom([]core.Status{core.Completed, core.Retryable, core.Dead}).Draw(t, "status"))
 			o.Attempt.Number = min(h.job.Attempt, h.job.MaxAttempts)
 			m.judge(t, h, &o)
+			o.Line = core.Line{Key: h.job.Line, Limit: m.lineLimit(h.job.Lane)}
+			o.StopsLine = rapid.Bool().Draw(t, "stops its line")
 			h.outcome = &o
 		}
 		o := *h.outcome
@@ -418,6 +424,8 @@ func (m *machine) compare(t *rapid.T) {
 		want, _ := m.model.Jobs(ctx, f)
 		got := m.jobs(f)
 		m.equal("Jobs", bareAll(got.Items), bareAll(want.Items))
+		lines, _ := m.model.Lines(ctx, l, "", core.MaxPage)
+		m.equal("Lines", m.linesOf(l).Items, lines.Items)
 	}
 	if m.eventsChanged {
 		want, _ := m.model.Events(ctx, core.EventFilter{Limit: core.MaxPage})

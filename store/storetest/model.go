@@ -32,6 +32,8 @@ type Model struct {
 	gates    map[core.Lane]*gate     // a zero Gate counts as absent
 	strays   map[core.Lane]time.Time // since when each lane is a stray
 	turns    map[string]time.Time    // the end of each turn, by name
+	lines    map[lineName]*line
+	takenAt  time.Time // the time of the newest Take
 	runRows
 }
 
@@ -51,7 +53,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, runRows: newRunRows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, runRows: newRunRows(),
 	}
 }
 
@@ -73,6 +75,7 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 			continue
 		}
 		m.jobs[n.ID] = new(stored(a.Event.ID, a.Event.CreatedAt, n))
+		m.enterNew(m.jobs[n.ID], n.Line)
 	}
 	jobs := m.jobsOf(a.Event.ID)
 	if jobs == 0 && len(a.Jobs) > 0 {
@@ -170,7 +173,7 @@ func earlier(a, b core.ID) core.ID {
 func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
 	var due []*core.Job
 	for _, j := range m.jobs {
-		if j.Lane == q.Lane && !j.Status.Finished() && !j.DueAt.After(now) {
+		if j.Lane == q.Lane && !j.Status.Finished() && j.Status != core.Waiting && !j.DueAt.After(now) {
 			due = append(due, j)
 		}
 	}
@@ -198,6 +201,7 @@ func (m *Model) applyOutcome(j *core.Job, o core.Outcome) {
 	if o.Status == core.Retryable {
 		j.DueAt, j.FinishedAt = o.DueAt, time.Time{}
 	}
+	m.endInLine(j, o)
 }
 
 // Recover implements [core.Worklist].
@@ -215,14 +219,14 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 	m.mu.Unlock()
 	if id != "" {
 		n, _ := m.change(func(j *core.Job) bool {
-			waits := !j.Status.Finished() && j.Status != core.Running
+			waits := !j.Status.Finished() && j.Status != core.Running && j.Status != core.Waiting
 			return j.ID == id && waits && j.DueAt.After(now) && j.Lane.Workflow() == ""
 		}, func(j *core.Job) { j.DueAt = now })
 		if n > 0 {
 			return n, nil
 		}
 	}
-	return m.change(func(j *core.Job) bool {
+	return m.changeInOrder(func(j *core.Job) bool {
 		dead := j.Status == core.Dead || id != "" && j.Status == core.Canceled
 		return dead && j.Lane.Workflow() == "" && (id == "" || j.ID == id) && (lane == "" || j.Lane == lane)
 	}, func(j *core.Job) {
@@ -230,6 +234,7 @@ func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.La
 			j.MaxAttempts += j.Attempt - j.Earlier
 		}
 		j.Status, j.Earlier, j.DueAt, j.FinishedAt = core.Available, j.Attempt, now, time.Time{}
+		m.reviveInLine(j)
 	})
 }
 
@@ -241,7 +246,7 @@ func (m *Model) Purge(_ context.Context, before time.Time, limit int) (n int, mo
 	defer m.mu.Unlock()
 	var over []*core.Job
 	for _, j := range m.jobs {
-		if !j.FinishedAt.IsZero() && j.FinishedAt.Before(before) {
+		if !j.FinishedAt.IsZero() && j.FinishedAt.Before(before) && !m.stopsLine(j) {
 			over = append(over, j)
 		}
 	}
@@ -284,6 +289,19 @@ func (m *Model) change(match func(*core.Job) bool, to func(*core.Job)) (n int, e
 	defer m.mu.Unlock()
 	for _, j := range m.jobs {
 		if match(j) {
+			to(j)
+			n++
+		}
+	}
+	return n, nil
+}
+
+// changeInOrder is change in the order of ids, for changes that depend on earlier ones.
+func (m *Model) changeInOrder(match func(*core.Job) bool, to func(*core.Job)) (n int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		if j := m.jobs[id]; match(j) {
 			to(j)
 			n++
 		}

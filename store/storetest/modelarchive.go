@@ -132,8 +132,9 @@ func (m *Model) Cancel(_ context.Context, now time.Time, event core.ID) (c core.
 	if _, ok := m.events[event]; !ok {
 		return c, core.Refuse(core.NotFound, "event not found")
 	}
-	for _, j := range m.jobs {
-		switch {
+	var ended []*core.Job
+	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
+		switch j := m.jobs[id]; {
 		case j.EventID != event || j.Lane.Workflow() != "":
 		case j.Status == core.Canceled && j.FinishedAt.Equal(now):
 			c.Canceled++
@@ -147,8 +148,10 @@ func (m *Model) Cancel(_ context.Context, now time.Time, event core.ID) (c core.
 			}
 			j.Status, j.Lease, j.DueAt, j.FinishedAt = core.Canceled, "", time.Time{}, now
 			c.Canceled++
+			ended = append(ended, j)
 		}
 	}
+	m.leaveLines(ended, now)
 	return c, nil
 }
 
@@ -176,6 +179,7 @@ func (m *Model) addReplayed(e core.Event, a core.Arrival) {
 		if m.jobs[n.ID] == nil {
 			n.Key = ""
 			m.jobs[n.ID] = new(stored(e.ID, e.CreatedAt, n))
+			m.enterNew(m.jobs[n.ID], n.Line)
 		}
 	}
 	for _, n := range a.Runs {

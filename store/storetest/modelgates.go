@@ -50,7 +50,7 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 	for _, l := range lanes {
 		o := core.Outlook{Gate: m.gate(l).Gate}
 		for _, j := range m.jobs {
-			if j.Lane == l && !j.Status.Finished() && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
+			if j.Lane == l && !j.Status.Finished() && j.Status != core.Waiting && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
 				o.DueAt = j.DueAt
 			}
 		}
@@ -67,6 +67,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.leases++
+	m.takenAt = now
 	lease := core.Lease(fmt.Sprint("lease ", m.leases))
 	var taken []core.TakenJob
 	for _, q := range quotas {
@@ -85,7 +86,7 @@ func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]c
 				some[i] = core.TakenJob{Job: some[i].Job, Bare: true}
 			}
 		}
-		taken = append(taken, some...)
+		taken = append(taken, m.reenter(q, some)...)
 	}
 	return taken, nil
 }
@@ -317,7 +318,7 @@ func (m *Model) Strays(_ context.Context, now time.Time, known []core.Lane) (map
 	}
 	found := map[core.Lane]time.Time{}
 	for _, j := range m.jobs {
-		if j.Status.Finished() || slices.Contains(known, j.Lane) {
+		if j.Status.Finished() || j.Status == core.Waiting || slices.Contains(known, j.Lane) {
 			continue
 		}
 		if _, before := m.strays[j.Lane]; !before {

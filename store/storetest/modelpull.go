@@ -92,6 +92,12 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 			tallies[j.Lane] = tallied(t, j, now)
 		}
 	}
+	for n, line := range m.lines {
+		if t, asked := tallies[n.lane]; asked && !line.state(n.key).StoppedAt.IsZero() {
+			t.Stopped++
+			tallies[n.lane] = t
+		}
+	}
 	return tallies, nil
 }
 
@@ -116,6 +122,9 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 			t.Scheduled++
 		case core.Retryable:
 			t.Retryable++
+		case core.Waiting:
+			t.Waiting++
+			return t
 		}
 	}
 	if !j.DueAt.After(now) && (t.OldestDue.IsZero() || j.DueAt.Before(t.OldestDue)) {
@@ -154,12 +163,15 @@ func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, li
 func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var gone []*core.Job
 	for id, j := range m.jobs {
 		if j.Lane == lane && id < below && j.Status != core.Completed && j.Status != core.Canceled && n < limit {
 			delete(m.jobs, id)
 			delete(m.attempts, id)
+			gone = append(gone, j)
 			n++
 		}
 	}
+	m.leaveLines(gone, m.clock())
 	return n, nil
 }

@@ -38,6 +38,7 @@ func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int)
 	m := &month{rig: r, finishedAt: map[core.ID]time.Time{}}
 	m.sleep(0)
 	open := m.put() // never taken
+	waiting := m.openLine()
 	low, high := map[string]int{}, map[string]int{}
 	for day := 1; day <= monthDays; day++ {
 		for hour := range 24 {
@@ -55,8 +56,9 @@ func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int)
 	}
 	m.wantJob(open)
 	m.storedEvent(open.EventID)
+	m.wantStatus(core.Waiting, waiting)
 	for table, n := range high {
-		if n-low[table] > rowTolerance || low[table] == 0 {
+		if n-low[table] > rowTolerance || low[table] == 0 && table != "line_locks" { // its rows are only locked
 			t.Errorf("from day %d on %s has %d to %d rows, want about as many every day, and some", flatFrom, table, low[table], n)
 		}
 	}
@@ -93,6 +95,7 @@ func (m *month) sleep(d time.Duration) {
 func (m *month) storeDay(day int) {
 	m.deliver()
 	m.pull()
+	m.passLine(day)
 	m.endWorkflow(core.RunCompleted)
 	m.endWorkflow(core.RunFailed)
 	m.openAndClose(core.HandlerLane(fmt.Sprint("of day ", day)))
@@ -101,6 +104,24 @@ func (m *month) storeDay(day int) {
 	m.noteFinished(bare.Event.ID)
 	m.marked(m.mark("hourly", 0), m.mark("daily", 0))
 	m.strays("handler/another")
+}
+
+// openLine stores a line whose jobs are never taken, and returns the one that waits.
+func (m *month) openLine() core.ID {
+	before := m.lane
+	defer func() { m.lane = before }()
+	m.lane = "handler/of an open line"
+	return m.putLined("open", 1, 2)[1]
+}
+
+// passLine completes the jobs of a line one after the other.
+func (m *month) passLine(day int) {
+	m.lane = "handler/of lines"
+	for _, id := range m.putLined(fmt.Sprint("day ", day), 1, 3) {
+		j := m.takeLined(1, id)[0]
+		m.endLined(j, core.Completed, 1)
+		m.noteFinished(j.EventID)
+	}
 }
 
 // noteFinished notes that all work of the events is finished now. checkRetention then expects them

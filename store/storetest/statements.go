@@ -41,6 +41,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	r.retry("", "")
 	eachGate(r)
 	eachPull(r)
+	eachLine(r)
 	r.marked(r.mark("each statement", 0), r.mark("another", 0))
 	r.marks("each statement", "nobody")
 	eachQuestion(r, taken[0])
@@ -95,6 +96,35 @@ func gatesBeside(r *rig) {
 	for some := range slices.Chunk(beside, 100) {
 		r.settlement(some...)
 	}
+}
+
+// eachLine sends each statement of lines, in a lane of its own.
+func eachLine(r *rig) {
+	of := *r
+	r = &of
+	r.lane += "-lines"
+	some := r.putLined("x", 1, 5)
+	r.endLined(r.takeLined(1, some[0])[0], core.Dead, 1)
+	r.linesOf(r.lane)
+	r.readLines(1, "x")
+	r.skip(some[0], true)
+	r.equal("retry", r.retry(some[0], ""), 1)
+	r.endLined(r.takeLined(1, some[1])[0], core.Dead, 1)
+	r.equal("retry", r.retry("", r.lane), 1)
+	r.equal("acked", r.ackLined(r.lane, 1, refTo(r.takeLined(1, some[1])[0].Job)), 1)
+	wide := r.putLined("y", 2, 4)
+	for _, j := range r.takeLined(2, some[2], wide[0], wide[1])[1:] {
+		r.endLined(j, core.Retryable, 2)
+	}
+	r.settle(r.ended(r.takeLined(2, wide[2], wide[3])[0].Job, core.Completed))
+	r.putLined("y", 2, 3)
+	r.now = r.now.Add(2 * time.Second)
+	q := r.quota(10)
+	q.Lines = 2
+	r.takeQuotas(q)
+	r.fill(r.lane, 3)
+	r.jobs(core.JobFilter{Status: core.Waiting, Limit: 1})
+	r.drainOf(r.lane, newestID, core.MaxPage)
 }
 
 // eachPull extends, reads and acks jobs as consumers do, and drains a lane with few jobs.

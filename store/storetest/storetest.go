@@ -128,7 +128,7 @@ func (c check) name() string {
 // with the sentences of the interfaces.
 func roles() []role {
 	return []role{
-		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, cancels, holds, queues,
+		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, cancels, holds, lineChecks, queues,
 		repetition, texts, times, paging, races,
 	}
 }

@@ -39,6 +39,7 @@ type ops struct {
 	chronicleOps
 	operationsOps
 	holdsOps
+	linesOps
 	upkeepOps
 }
 
@@ -60,6 +61,7 @@ func newOps(f factory) *ops {
 		chronicleOps:  newChronicleOps(m),
 		operationsOps: newOperationsOps(m),
 		holdsOps:      newHoldsOps(m),
+		linesOps:      newLinesOps(m),
 		upkeepOps:     newUpkeepOps(m),
 	}
 }

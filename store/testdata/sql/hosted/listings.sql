@@ -180,7 +180,7 @@ LIMIT ? + 0
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -194,7 +194,7 @@ LIMIT ? + 0
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -209,7 +209,7 @@ LIMIT ? + 0
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -218,7 +218,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -270,9 +270,18 @@ WHERE status = 'canceled'
 ORDER BY lane DESC, id DESC
 LIMIT ? + 0
 
+-- jobs_in_lines
+SELECT job_id AS job
+FROM line_places
+WHERE line_places.line > ?
+  AND line_places.line < ?
+  AND COALESCE(job_id, '') < ?
+ORDER BY job_id DESC
+LIMIT ? + 0
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -281,7 +290,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -310,7 +319,7 @@ WHERE value IS NOT NULL
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -319,7 +328,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -342,7 +351,7 @@ LIMIT ? + 0
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -351,7 +360,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -364,7 +373,7 @@ LIMIT ? + 0
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -373,7 +382,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -398,7 +407,7 @@ LIMIT ? + 0
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -407,63 +416,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ? + 0) AS jobs
-WHERE 1 = 1
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ? + 0
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ? + 0) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ? + 0
-
--- jobs_waiting
-SELECT COALESCE(id, '') AS job
-FROM jobs
-WHERE due_at IS NOT NULL
-  AND lane = ?
-  AND status = 'running'
-  AND due_at > ?
-  AND COALESCE(id, '') < ?
-ORDER BY job DESC
-LIMIT ? + 0
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -471,6 +424,84 @@ FROM
 WHERE 1 = 1
   AND status = ?
 ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
 LIMIT ? + 0
 
 -- jobs_done_lanes
@@ -492,7 +523,7 @@ WHERE value IS NOT NULL
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -501,29 +532,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ? + 0) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = ?
-ORDER BY id DESC
-LIMIT ? + 0
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -535,7 +544,7 @@ LIMIT ? + 0
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -544,7 +553,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC

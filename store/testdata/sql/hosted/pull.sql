@@ -26,10 +26,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM
   (SELECT column1 AS id_, column2 AS lane_, column3 AS lease_
   FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
@@ -46,10 +47,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'running'
@@ -65,10 +67,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE lane = ?
@@ -82,10 +85,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'dead'
@@ -126,7 +130,7 @@ FROM
   LIMIT ? + 0) AS counted
 
 -- drain_waiting
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE due_at IS NOT NULL
   AND lane = ?
@@ -135,7 +139,7 @@ ORDER BY due_at, id
 LIMIT ? + 0
 
 -- drain_dead
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE status = 'dead'
   AND lane = ?
@@ -169,3 +173,28 @@ WHERE job_id IN
     (SELECT 1
     FROM jobs
     WHERE jobs.id = attempts.job_id))
+
+-- drain_places
+SELECT job_id AS id, line, place
+FROM line_places
+WHERE line > ?
+  AND line < ?
+  AND job_id < ?
+ORDER BY line, place
+LIMIT ? + 0
+
+-- drained_places
+DELETE
+FROM line_places
+WHERE (line, place) IN
+  (SELECT line_places.line, line_places.place
+  FROM
+    (SELECT column1 AS line_, column2 AS place_
+    FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+  CROSS JOIN line_places
+  WHERE line_places.line = r.line_
+    AND line_places.place = r.place_
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs
+    WHERE jobs.id = line_places.job_id))

@@ -2,6 +2,11 @@
 SELECT id, event_id, attempt, finished_at
 FROM jobs
 WHERE finished_at < ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 ORDER BY finished_at, id
 LIMIT ? + 0
 
@@ -39,7 +44,12 @@ WHERE id IN
     FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
   CROSS JOIN jobs
   WHERE jobs.id = r.id_
-    AND jobs.finished_at < r.before_)
+    AND jobs.finished_at < r.before_
+    AND NOT EXISTS
+    (SELECT 1
+    FROM line_slots
+    WHERE line_slots.line = jobs.line
+      AND line_slots.job_id = jobs.id))
 
 -- purge_attempts
 DELETE

@@ -21,6 +21,7 @@ WITH picked AS
   FROM jobs
   WHERE status = 'dead'
     AND lane = ?
+    AND line IS NULL
   LIMIT ? + 0)
 UPDATE jobs
 SET status = 'available', due_at = ?, finished_at = NULL,
@@ -36,6 +37,7 @@ WITH picked AS
   FROM jobs
   WHERE status = 'dead'
     AND (lane < 'workflow/' OR lane >= 'workflow0')
+    AND line IS NULL
   LIMIT ? + 0)
 UPDATE jobs
 SET status = 'available', due_at = ?, finished_at = NULL,

@@ -3,7 +3,7 @@ UPDATE
   (SELECT id AS handle
   FROM jobs FORCE INDEX (`jobs_event`)
   WHERE event_id = ?
-    AND (status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?)
+    AND (status IN ('available', 'scheduled', 'waiting', 'retryable') OR status = 'running' AND due_at <= ?)
     AND (lane < 'workflow/' OR lane >= 'workflow0')
   FOR UPDATE SKIP LOCKED) AS picked
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
@@ -14,8 +14,8 @@ SET scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at =
 SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS canceled,
     COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS running,
     COUNT(CASE WHEN status IN ('completed', 'dead', 'canceled') THEN 1 END) AS finished,
-    COUNT(CASE WHEN status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?
-    THEN 1 END) AS waiting
+    COUNT(CASE WHEN status IN ('available', 'scheduled', 'waiting',
+    'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
 FROM jobs FORCE INDEX (`jobs_event`)
 WHERE event_id = ?
   AND (lane < 'workflow/' OR lane >= 'workflow0')
@@ -24,3 +24,22 @@ WHERE event_id = ?
 SELECT id
 FROM events
 WHERE id = ?
+
+-- lines_of_event
+SELECT id, line
+FROM jobs FORCE INDEX (`jobs_event`)
+WHERE event_id = ?
+  AND line IS NOT NULL
+
+-- canceled_places
+DELETE `line_places`
+FROM
+  (SELECT ? AS job_, ? AS same_/*row*/
+  UNION ALL SELECT ?, ?/*row*/) AS r
+STRAIGHT_JOIN line_places FORCE INDEX (`line_places_job`)
+WHERE line_places.job_id = r.job_
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = r.same_
+    AND jobs.status = 'canceled')

@@ -180,7 +180,7 @@ LIMIT ?
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -194,7 +194,7 @@ LIMIT ?
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -209,7 +209,7 @@ LIMIT ?
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -218,7 +218,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -270,9 +270,18 @@ WHERE canceled_lane IS NOT NULL
 ORDER BY canceled_lane DESC, id DESC
 LIMIT ?
 
+-- jobs_in_lines
+SELECT job_id AS job
+FROM line_places FORCE INDEX (`PRIMARY`)
+WHERE line_places.line > ?
+  AND line_places.line < ?
+  AND COALESCE(job_id, '') < ?
+ORDER BY job_id DESC
+LIMIT ?
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -281,7 +290,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -301,7 +310,7 @@ LIMIT 1
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -310,7 +319,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -333,7 +342,7 @@ LIMIT ?
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -342,7 +351,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -355,7 +364,7 @@ LIMIT ?
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -364,7 +373,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -389,7 +398,7 @@ LIMIT ?
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -398,63 +407,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs FORCE INDEX (`PRIMARY`)
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?) AS jobs
-WHERE 1 = 1
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ?
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs FORCE INDEX (`PRIMARY`)
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ?
-
--- jobs_waiting
-SELECT COALESCE(id, '') AS job
-FROM jobs FORCE INDEX (`jobs_waiting`)
-WHERE due_lane IS NOT NULL
-  AND due_lane = ?
-  AND status = 'running'
-  AND due_at > ?
-  AND COALESCE(id, '') < ?
-ORDER BY job DESC
-LIMIT ?
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -462,6 +415,84 @@ FROM
 WHERE 1 = 1
   AND status = ?
 ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+  AND status = 'running'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
 LIMIT ?
 
 -- jobs_done_lanes
@@ -474,7 +505,7 @@ LIMIT 1
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -483,29 +514,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs FORCE INDEX (`PRIMARY`)
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = ?
-ORDER BY id DESC
-LIMIT ?
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC
@@ -517,7 +526,7 @@ LIMIT ?
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -526,7 +535,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs FORCE INDEX (`PRIMARY`)
   WHERE id < ?
   ORDER BY id DESC

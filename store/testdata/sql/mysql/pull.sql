@@ -26,10 +26,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM
   (SELECT ? AS id_, ? AS lane_, ? AS lease_/*row*/
   UNION ALL SELECT ?, ?, ?/*row*/) AS r
@@ -46,10 +47,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs FORCE INDEX (`jobs_lapsing`)
 JOIN events ON events.id = jobs.event_id
 WHERE last_lane IS NOT NULL
@@ -64,10 +66,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs FORCE INDEX (`jobs_waiting`)
 JOIN events ON events.id = jobs.event_id
 WHERE due_lane = ?
@@ -81,10 +84,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs FORCE INDEX (`jobs_dead`)
 JOIN events ON events.id = jobs.event_id
 WHERE dead_lane IS NOT NULL
@@ -125,7 +129,7 @@ FROM
   LIMIT ?) AS counted
 
 -- drain_waiting
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs FORCE INDEX (`jobs_waiting`)
 WHERE due_lane IS NOT NULL
   AND due_lane = ?
@@ -134,7 +138,7 @@ ORDER BY due_at, id
 LIMIT ?
 
 -- drain_dead
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs FORCE INDEX (`jobs_dead`)
 WHERE dead_lane IS NOT NULL
   AND dead_lane = ?
@@ -162,3 +166,25 @@ WHERE attempts.job_id = r.id_
   (SELECT 1
   FROM jobs
   WHERE jobs.id = attempts.job_id)
+
+-- drain_places
+SELECT job_id AS id, line, place
+FROM line_places FORCE INDEX (`PRIMARY`)
+WHERE line > ?
+  AND line < ?
+  AND job_id < ?
+ORDER BY line, place
+LIMIT ?
+
+-- drained_places
+DELETE `line_places`
+FROM
+  (SELECT ? AS line_, ? AS place_/*row*/
+  UNION ALL SELECT ?, ?/*row*/) AS r
+STRAIGHT_JOIN line_places FORCE INDEX (`PRIMARY`)
+WHERE line_places.line = r.line_
+  AND line_places.place = r.place_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = line_places.job_id)

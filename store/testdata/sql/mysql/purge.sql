@@ -2,6 +2,11 @@
 SELECT id, event_id, attempt, finished_at
 FROM jobs FORCE INDEX (`jobs_finished`)
 WHERE finished_at < ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 ORDER BY finished_at, id
 LIMIT ?
 
@@ -37,6 +42,11 @@ FROM
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 WHERE jobs.id = r.id_
   AND jobs.finished_at < r.before_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 
 -- purge_attempts
 DELETE `attempts`

@@ -243,6 +243,32 @@ ALTER TABLE gates ADD COLUMN opened_at BIGINT NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE gates ADD COLUMN openings BIGINT NOT NULL DEFAULT 0
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN line VARBINARY(1024)
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_slots (
+  line VARBINARY(1024) NOT NULL,
+  slot BIGINT NOT NULL,
+  job_id VARBINARY(255) NOT NULL,
+  reached BIGINT NOT NULL,
+  stopped_at BIGINT NOT NULL,
+  PRIMARY KEY (line, slot)) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_places (
+  line VARBINARY(1024) NOT NULL,
+  place BIGINT NOT NULL,
+  job_id VARBINARY(255) NOT NULL,
+  PRIMARY KEY (line, place)) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_locks (stripe VARBINARY(255) NOT NULL PRIMARY KEY) ENGINE = InnoDB DEFAULT
+    CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+CREATE UNIQUE INDEX line_places_job ON line_places (job_id)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

@@ -21,6 +21,7 @@ UPDATE
   FROM jobs FORCE INDEX (`jobs_dead`)
   WHERE dead_lane IS NOT NULL
     AND dead_lane = ?
+    AND line IS NULL
   LIMIT ?
   FOR UPDATE SKIP LOCKED) AS picked
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
@@ -34,6 +35,7 @@ UPDATE
   FROM jobs FORCE INDEX (`jobs_dead`)
   WHERE dead_lane IS NOT NULL
     AND (lane < 'workflow/' OR lane >= 'workflow0')
+    AND line IS NULL
   LIMIT ?
   FOR UPDATE SKIP LOCKED) AS picked
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle

@@ -5,7 +5,7 @@ WHERE events.id = r.id_
 
 -- jobs_of
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,

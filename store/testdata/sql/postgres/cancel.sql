@@ -3,7 +3,7 @@ WITH picked AS MATERIALIZED
   (SELECT ctid AS handle
   FROM jobs
   WHERE event_id = ?
-    AND (status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?)
+    AND (status IN ('available', 'scheduled', 'waiting', 'retryable') OR status = 'running' AND due_at <= ?)
     AND (lane < 'workflow/' OR lane >= 'workflow0')
   FOR UPDATE SKIP LOCKED)
 UPDATE jobs
@@ -16,8 +16,8 @@ WHERE ctid = ANY(ARRAY(SELECT handle
 SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS canceled,
     COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS running,
     COUNT(CASE WHEN status IN ('completed', 'dead', 'canceled') THEN 1 END) AS finished,
-    COUNT(CASE WHEN status IN ('available', 'scheduled', 'retryable') OR status = 'running' AND due_at <= ?
-    THEN 1 END) AS waiting
+    COUNT(CASE WHEN status IN ('available', 'scheduled', 'waiting',
+    'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
 FROM jobs
 WHERE event_id = ?
   AND (lane < 'workflow/' OR lane >= 'workflow0')
@@ -26,3 +26,20 @@ WHERE event_id = ?
 SELECT id
 FROM events
 WHERE id = ?
+
+-- lines_of_event
+SELECT id, line
+FROM jobs
+WHERE event_id = ?
+  AND line IS NOT NULL
+
+-- canceled_places
+DELETE
+FROM line_places
+USING unnest(?::text[], ?::text[]) AS r(job_, same_)
+WHERE line_places.job_id = r.job_
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = r.same_
+    AND jobs.status = 'canceled')

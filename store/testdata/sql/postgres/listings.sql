@@ -162,7 +162,7 @@ LIMIT ?::bigint
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -176,7 +176,7 @@ LIMIT ?::bigint
 
 -- jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -191,7 +191,7 @@ LIMIT ?::bigint
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -200,7 +200,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -246,9 +246,18 @@ WHERE status = 'canceled'
 ORDER BY lane DESC, id DESC
 LIMIT ?::bigint
 
+-- jobs_in_lines
+SELECT job_id AS job
+FROM line_places
+WHERE line_places.line > ?
+  AND line_places.line < ?
+  AND COALESCE(job_id, '') < ?
+ORDER BY job_id DESC
+LIMIT ?::bigint
+
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -257,7 +266,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -286,7 +295,7 @@ WHERE value IS NOT NULL
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -295,7 +304,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -318,7 +327,7 @@ LIMIT ?::bigint
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -327,7 +336,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -340,7 +349,7 @@ LIMIT ?::bigint
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -349,7 +358,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -374,7 +383,7 @@ LIMIT ?::bigint
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -383,63 +392,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?::bigint) AS jobs
-WHERE 1 = 1
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ?::bigint
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?::bigint) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = 'running'
-  AND due_at > ?
-ORDER BY id DESC
-LIMIT ?::bigint
-
--- jobs_waiting
-SELECT COALESCE(id, '') AS job
-FROM jobs
-WHERE due_at IS NOT NULL
-  AND lane = ?
-  AND status = 'running'
-  AND due_at > ?
-  AND COALESCE(id, '') < ?
-ORDER BY job DESC
-LIMIT ?::bigint
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -447,6 +400,84 @@ FROM
 WHERE 1 = 1
   AND status = ?
 ORDER BY id DESC
+LIMIT ?::bigint
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?::bigint) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = ?
+ORDER BY id DESC
+LIMIT ?::bigint
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?::bigint) AS jobs
+WHERE 1 = 1
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?::bigint
+
+-- jobs_near
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE id < ?
+  ORDER BY id DESC
+  LIMIT ?::bigint) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ?::bigint
+
+-- jobs_waiting
+SELECT COALESCE(id, '') AS job
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+  AND COALESCE(id, '') < ?
+ORDER BY job DESC
 LIMIT ?::bigint
 
 -- jobs_done_lanes
@@ -468,7 +499,7 @@ WHERE value IS NOT NULL
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -477,29 +508,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
-  FROM jobs
-  WHERE id < ?
-  ORDER BY id DESC
-  LIMIT ?::bigint) AS jobs
-WHERE 1 = 1
-  AND lane = ?
-  AND status = ?
-ORDER BY id DESC
-LIMIT ?::bigint
-
--- jobs_near
-SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
-  (SELECT steps.run_id
-  FROM steps
-  WHERE steps.id = jobs.id) AS run_id,
-  (SELECT steps.path
-  FROM steps
-  WHERE steps.id = jobs.id) AS step
-FROM
-  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC
@@ -511,7 +520,7 @@ LIMIT ?::bigint
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -520,7 +529,7 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM
   (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-      finished_at, earlier, scheduled_at
+      finished_at, earlier, scheduled_at, line
   FROM jobs
   WHERE id < ?
   ORDER BY id DESC

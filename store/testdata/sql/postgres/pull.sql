@@ -22,10 +22,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, lane_, lease_), jobs
 JOIN events ON events.id = jobs.event_id
 WHERE jobs.id = r.id_
@@ -39,10 +40,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'running'
@@ -58,10 +60,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE lane = ?
@@ -75,10 +78,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'dead'
@@ -119,7 +123,7 @@ FROM
   LIMIT ?::bigint) AS counted
 
 -- drain_waiting
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE due_at IS NOT NULL
   AND lane = ?
@@ -128,7 +132,7 @@ ORDER BY due_at, id
 LIMIT ?::bigint
 
 -- drain_dead
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE status = 'dead'
   AND lane = ?
@@ -152,3 +156,23 @@ WHERE attempts.job_id = r.id_
   (SELECT 1
   FROM jobs
   WHERE jobs.id = attempts.job_id)
+
+-- drain_places
+SELECT job_id AS id, line, place
+FROM line_places
+WHERE line > ?
+  AND line < ?
+  AND job_id < ?
+ORDER BY line, place
+LIMIT ?::bigint
+
+-- drained_places
+DELETE
+FROM line_places
+USING unnest(?::text[], ?::bigint[]) AS r(line_, place_)
+WHERE line_places.line = r.line_
+  AND line_places.place = r.place_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = line_places.job_id)

@@ -2,6 +2,11 @@
 SELECT id, event_id, attempt, finished_at
 FROM jobs
 WHERE finished_at < ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 ORDER BY finished_at, id
 LIMIT ?::bigint
 
@@ -35,6 +40,11 @@ FROM jobs
 USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
 WHERE jobs.id = r.id_
   AND jobs.finished_at < r.before_
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 
 -- purge_attempts
 DELETE

@@ -261,6 +261,34 @@ ALTER TABLE gates ADD COLUMN IF NOT EXISTS opened_at BIGINT NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE gates ADD COLUMN IF NOT EXISTS openings BIGINT NOT NULL DEFAULT 0
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN IF NOT EXISTS line TEXT COLLATE "C"
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_slots (
+  line TEXT COLLATE "C" NOT NULL,
+  slot BIGINT NOT NULL,
+  job_id TEXT COLLATE "C" NOT NULL,
+  reached BIGINT NOT NULL,
+  stopped_at BIGINT NOT NULL,
+  PRIMARY KEY (line, slot)) WITH (fillfactor = 70,
+  autovacuum_vacuum_scale_factor = 0.01,
+  autovacuum_vacuum_threshold = 1000)
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_places (
+  line TEXT COLLATE "C" NOT NULL,
+  place BIGINT NOT NULL,
+  job_id TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (line, place)) WITH (autovacuum_vacuum_scale_factor = 0.01,
+  autovacuum_vacuum_threshold = 1000)
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_locks (stripe TEXT COLLATE "C" NOT NULL PRIMARY KEY)
+
+-- schema_step
+CREATE UNIQUE INDEX IF NOT EXISTS line_places_job ON line_places (job_id)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

@@ -21,6 +21,7 @@ WITH picked AS MATERIALIZED
   FROM jobs
   WHERE status = 'dead'
     AND lane = ?
+    AND line IS NULL
   LIMIT ?::bigint
   FOR UPDATE SKIP LOCKED)
 UPDATE jobs
@@ -36,6 +37,7 @@ WITH picked AS MATERIALIZED
   FROM jobs
   WHERE status = 'dead'
     AND (lane < 'workflow/' OR lane >= 'workflow0')
+    AND line IS NULL
   LIMIT ?::bigint
   FOR UPDATE SKIP LOCKED)
 UPDATE jobs

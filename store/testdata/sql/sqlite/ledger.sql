@@ -5,7 +5,7 @@ WHERE id = ?
 
 -- job
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -31,7 +31,7 @@ FROM
 
 -- finished
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,
@@ -88,7 +88,7 @@ WHERE value IS NOT NULL
 
 -- read_jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
-    finished_at, earlier, scheduled_at,
+    finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
   FROM steps
   WHERE steps.id = jobs.id) AS run_id,

@@ -20,10 +20,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE jobs.id = ?
@@ -37,10 +38,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'running'
@@ -56,10 +58,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE lane = ?
@@ -73,10 +76,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE status = 'dead'
@@ -117,7 +121,7 @@ FROM
   LIMIT ? + 0) AS counted
 
 -- drain_waiting
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE due_at IS NOT NULL
   AND lane = ?
@@ -126,7 +130,7 @@ ORDER BY due_at, id
 LIMIT ? + 0
 
 -- drain_dead
-SELECT id
+SELECT id, line, NULL AS place
 FROM jobs
 WHERE status = 'dead'
   AND lane = ?
@@ -148,3 +152,22 @@ WHERE attempts.job_id = ?
   (SELECT 1
   FROM jobs
   WHERE jobs.id = attempts.job_id)
+
+-- drain_places
+SELECT job_id AS id, line, place
+FROM line_places
+WHERE line > ?
+  AND line < ?
+  AND job_id < ?
+ORDER BY line, place
+LIMIT ? + 0
+
+-- drained_places
+DELETE
+FROM line_places
+WHERE line_places.line = ?
+  AND line_places.place = ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.id = line_places.job_id)

@@ -2,6 +2,11 @@
 SELECT id, event_id, attempt, finished_at
 FROM jobs
 WHERE finished_at < ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 ORDER BY finished_at, id
 LIMIT ? + 0
 
@@ -34,6 +39,11 @@ DELETE
 FROM jobs
 WHERE jobs.id = ?
   AND jobs.finished_at < ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id)
 
 -- purge_attempts
 DELETE

@@ -248,6 +248,31 @@ ALTER TABLE gates ADD COLUMN opened_at INTEGER NOT NULL DEFAULT 0
 -- schema_step
 ALTER TABLE gates ADD COLUMN openings INTEGER NOT NULL DEFAULT 0
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN line TEXT
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_slots (
+  line TEXT NOT NULL,
+  slot INTEGER NOT NULL,
+  job_id TEXT NOT NULL,
+  reached INTEGER NOT NULL,
+  stopped_at INTEGER NOT NULL,
+  PRIMARY KEY (line, slot)) WITHOUT ROWID
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_places (
+  line TEXT NOT NULL,
+  place INTEGER NOT NULL,
+  job_id TEXT NOT NULL,
+  PRIMARY KEY (line, place)) WITHOUT ROWID
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS line_locks (stripe TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID
+
+-- schema_step
+CREATE UNIQUE INDEX IF NOT EXISTS line_places_job ON line_places (job_id)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -57,10 +57,32 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
+FROM jobs
+JOIN events ON events.id = jobs.event_id
+WHERE jobs.lane = ?
+  AND jobs.due_at = ?
+  AND jobs.lease = ?
+
+-- claimed_lined
+SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lane,
+    jobs.job_key AS jobs_job_key, jobs.status AS jobs_status, jobs.attempt AS jobs_attempt,
+    jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
+    jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
+    jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding, CASE WHEN jobs.line IS NULL OR EXISTS
+  (SELECT 1
+  FROM line_slots
+  WHERE line_slots.line = jobs.line
+    AND line_slots.job_id = jobs.id) THEN 1 ELSE 0 END AS slotted
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE jobs.lane = ?
@@ -73,14 +95,15 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
     jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
     jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
-    jobs.scheduled_at AS jobs_scheduled_at, events.id AS events_id, events.source AS events_source,
-    events.type AS events_type, events.payload AS events_payload, events.content_type AS events_content_type,
-    events.headers AS events_headers, events.delivery_id AS events_delivery_id,
-    events.created_at AS events_created_at, events.encoding AS events_encoding, steps.id AS steps_id,
-    steps.run_id AS steps_run_id, steps.epoch AS steps_epoch, steps.parent_id AS steps_parent_id,
-    steps.branch AS steps_branch, steps.path AS steps_path, steps.name AS steps_name,
-    steps.type AS steps_type, steps.status AS steps_status, steps.attempt AS steps_attempt,
-    COALESCE(steps.state, CASE WHEN steps.state_in IS NOT NULL THEN
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding, steps.id AS steps_id, steps.run_id AS steps_run_id,
+    steps.epoch AS steps_epoch, steps.parent_id AS steps_parent_id, steps.branch AS steps_branch,
+    steps.path AS steps_path, steps.name AS steps_name, steps.type AS steps_type,
+    steps.status AS steps_status, steps.attempt AS steps_attempt, COALESCE(steps.state,
+    CASE WHEN steps.state_in IS NOT NULL THEN
   (SELECT step_texts.body
   FROM step_texts
   WHERE step_texts.run_id = steps.run_id

@@ -1,0 +1,47 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// linesOps measures [core.Lines]. AckLined and Fill serve consumers and workers, the others serve
+// operators. LinesOf also says why jobs wait in their lines.
+type linesOps struct{ lines, linesOf, ackLined, skip, fill *op }
+
+func newLinesOps(f opFamilies) linesOps {
+	return linesOps{
+		lines:    f.op("lines"),
+		linesOf:  f.op("lines_of"),
+		ackLined: f.op("ack_lined"),
+		skip:     f.op("skip"),
+		fill:     f.op("fill"),
+	}
+}
+
+func (m *measured) Lines(ctx context.Context, lane core.Lane, after string, limit int) (_ core.Page[core.LineState], err error) {
+	defer m.lines.ended(time.Now(), &err)
+	return m.Store.Lines(ctx, lane, after, limit)
+}
+
+func (m *measured) LinesOf(ctx context.Context, lane core.Lane, next int, keys ...string) (_ []core.LineJobs, err error) {
+	defer m.linesOf.ended(time.Now(), &err)
+	return m.Store.LinesOf(ctx, lane, next, keys...)
+}
+
+func (m *measured) AckLined(ctx context.Context, now time.Time, lane core.Lane, limit int, refs []core.Ref) (_ int, err error) {
+	defer m.ackLined.ended(time.Now(), &err)
+	return m.Store.AckLined(ctx, now, lane, limit, refs)
+}
+
+func (m *measured) Skip(ctx context.Context, now time.Time, job core.ID) (_ bool, err error) {
+	defer m.skip.ended(time.Now(), &err)
+	return m.Store.Skip(ctx, now, job)
+}
+
+func (m *measured) Fill(ctx context.Context, now time.Time, lane core.Lane, limit int, after string) (_ string, err error) {
+	defer m.fill.ended(time.Now(), &err)
+	return m.Store.Fill(ctx, now, lane, limit, after)
+}

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// lineOf returns the name of a line: its lane, a character that no lane contains, and its key.
+// So the lines of a lane are a range of names. It is null for a job that is in no line.
+func lineOf(lane core.Lane, key string) any {
+	if key == "" {
+		return nil
+	}
+	return string(lane) + "#" + key
+}
+
+// lineKey returns the key in the name of a line.
+func lineKey(line string) string {
+	_, key, _ := strings.Cut(line, "#")
+	return key
+}
+
+// linesOf returns the bounds of the names of a lane's lines; without a lane, those of all lines.
+func linesOf(lane core.Lane) (above, below string) {
+	if lane == "" {
+		return "", "\x7f"
+	}
+	return string(lane) + "#", string(lane) + "$"
+}
+
+// A lineRef is a job that enters its line or leaves its slot.
+type lineRef struct {
+	line  string
+	job   core.ID
+	limit int
+
+	// The job's status and lease. A statement does nothing if the job has another status, and
+	// one that makes a job enter its line also if the job has another lease.
+	status core.Status
+	lease  core.Lease
+}
+
+// entering is the status of a new job between the statements of its batch.
+const entering = "entering"
+
+// byLine sorts refs by line, and those of a line by job.
+func byLine(refs []lineRef) {
+	slices.SortFunc(refs, func(a, b lineRef) int { return cmp.Or(strings.Compare(a.line, b.line), cmp.Compare(a.job, b.job)) })
+}
+
+// lockLines returns the statement that locks the lines of refs until the commit; none on a
+// database with one writer. A line has no row of its own: the statement locks one of 65,536 rows,
+// which lines share by their hash. Each row is inserted when it is first needed, and stays.
+func (s *Store) lockLines(refs []lineRef) []Stmt {
+	if s.sql.lockLines.sql == "" {
+		return nil
+	}
+	var rows [][]any
+	for _, r := range refs {
+		h := fnv.New32a()
+		h.Write([]byte(r.line))
+		rows = append(rows, []any{fmt.Sprintf("%04x", h.Sum32()&0xffff)})
+	}
+	slices.SortFunc(rows, byKey)
+	rows = slices.CompactFunc(rows, func(a, b []any) bool { return rowKey(a) == rowKey(b) })
+	return []Stmt{s.sql.lockLines.on(rows...).sortedBy(keyColumn)}
+}
+
+// enterStmts are the statements that give each job a slot of its line, or else the next place in
+// it. The lines are locked. A statement gives at most one slot of each line, so jobs that may get
+// several are divided by their rank in the line. Such a batch cannot be merged with others: the
+// jobs of two callers would get the same slot.
+func (s *Store) enterStmts(join statement, refs []lineRef) (stmts []Stmt) {
+	byLine(refs)
+	rows := make([][]any, len(refs))
+	var single [][]any
+	ranks := map[int][][]any{}
+	rank := 0
+	for i, r := range refs {
+		rows[i] = []any{string(r.job), string(r.status), string(r.lease)}
+		if rank++; i == 0 || refs[i-1].line != r.line {
+			rank = 0
+		}
+		if r.limit == 1 {
+			single = append(single, rows[i])
+		} else if limit := slotBound(r.limit); int64(rank) < limit {
+			ranks[rank] = append(ranks[rank], append(slices.Clone(rows[i]), limit))
+		}
+	}
+	if len(single) > 0 {
+		stmts = append(stmts, s.sql.takeOnlySlot.on(single...))
+	}
+	for k := range len(ranks) {
+		stmts = append(stmts, s.sql.takeFreeSlot.on(ranks[k]...).noMerge())
+	}
+	return append(stmts, join.on(rows...))
+}
+
+// slotBound returns the highest slot of a line with a limit. A line without a limit has one too:
+// it bounds the statements of a batch.
+func slotBound(limit int) int64 {
+	if limit <= 0 {
+		return core.MaxLineLimit
+	}
+	return int64(limit)
+}
+
+// passStmts are the statements by which jobs that ended give their slots to the next jobs of
+// their lines, or take the slots away if no job waits. The lines are locked. A slot whose job has
+// another status than the ref says stays as it is, so a batch that is sent twice passes each slot
+// on once.
+func (s *Store) passStmts(now time.Time, refs []lineRef) (stmts []Stmt) {
+	byLine(refs)
+	ranks := map[int][]lineRef{}
+	rank := 0
+	for i, r := range refs {
+		if rank++; i == 0 || refs[i-1].line != r.line {
+			rank = 0
+		}
+		ranks[rank] = append(ranks[rank], r)
+	}
+	at := millis(now)
+	var admits, vacates [][]any
+	for k := range len(ranks) {
+		var passes, takes [][]any
+		for _, r := range ranks[k] {
+			strict := int64(0)
+			if r.limit == 1 {
+				strict = 1
+			}
+			bound := slotBound(r.limit)
+			if r.limit <= 0 {
+				bound = 1 << 30 // slots of an earlier, higher limit
+			}
+			passes = append(passes, []any{strict, strict, r.line, string(r.job), bound, string(r.job), string(r.status)})
+			takes = append(takes, []any{r.line, r.line})
+			vacates = append(vacates, []any{r.line, string(r.job), string(r.job), string(r.status)})
+			if k == 0 {
+				admits = append(admits, []any{at, at, at, r.line})
+			}
+		}
+		pass := s.sql.passSlots.on(passes...)
+		pass.NoMerge = k > 0 || slices.ContainsFunc(ranks[k], func(r lineRef) bool { return r.limit != 1 })
+		stmts = append(stmts, pass, s.sql.leavePlaces.on(takes...))
+	}
+	return append(stmts, s.sql.admitHolders.on(admits...), s.sql.vacateSlots.on(vacates...))
+}
+
+// linesSQL are the statements on lines. See "Lines" in doc.go.
+type linesSQL struct {
+	lockLines, insertLined, entered                   statement
+	takeOnlySlot, takeFreeSlot, joinLine, rejoinLine  statement
+	passSlots, leavePlaces, admitHolders, vacateSlots statement
+	stopLines, reentered, stillHeld                   statement
+}
+
+const (
+	// The slot of a job in its line.
+	hasSlot = `EXISTS (SELECT 1 FROM line_slots WHERE line_slots.line = jobs.line AND line_slots.job_id = jobs.id)`
+
+	// A job that is to enter its line.
+	mayEnter = `jobs.id = r.id AND jobs.status = r.status AND COALESCE(jobs.lease, '') = r.lease`
+
+	// The places behind and before all others of the job's line. Places grow while the line has a
+	// slot.
+	lastPlace  = `COALESCE(` + endOfJobs + `DESC LIMIT 1), (SELECT MAX(s.reached) FROM line_slots AS s WHERE s.line = jobs.line), 0)`
+	firstPlace = `COALESCE(` + endOfJobs + `LIMIT 1), (SELECT MAX(s.reached) + 1000000 FROM line_slots AS s WHERE s.line = jobs.line), 0)`
+
+	// The condition that no job waits in the job's line. The search begins at its end: PostgreSQL
+	// keeps index entries of deleted places at its front. MySQL would read the whole line for MAX.
+	noneWaits  = endOfJobs + `DESC LIMIT 1) IS NULL`
+	endOfJobs  = `(SELECT p.place FROM line_places AS p{use PRIMARY} WHERE p.line = jobs.line ORDER BY p.place `
+	rankInLine = `ROW_NUMBER() OVER (PARTITION BY jobs.line ORDER BY jobs.id)`
+
+	// A job that ended as the row says, or is gone.
+	hasEnded = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.ended AND jobs.status <> r.status)`
+)
+
+// freeSlotOf is the lowest number that no slot of a row's line has.
+func freeSlotOf(table string) string {
+	return `CASE WHEN NOT EXISTS (SELECT 1 FROM line_slots AS f WHERE f.line = ` + table + `.line AND f.slot = 1) THEN 1
+		ELSE (SELECT MIN(s.slot) + 1 FROM line_slots AS s WHERE s.line = ` + table + `.line
+		AND NOT EXISTS (SELECT 1 FROM line_slots AS f WHERE f.line = s.line AND f.slot = s.slot + 1)) END`
+}
+
+// nextPlace selects a column of the first place that a slot may go to. In a line with a limit of 1
+// it is behind the place that the slot came from. PostgreSQL keeps entries of deleted places in the
+// index, and a search from the beginning of the line would read them all.
+func nextPlace(column, strict string) string {
+	from := ` FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line`
+	return `COALESCE((SELECT p.` + column + from + ` AND p.place > CASE WHEN ` + strict + ` = 1 THEN line_slots.reached ELSE -4611686018427387904 END ORDER BY p.place LIMIT 1),
+		(SELECT p.` + column + from + ` ORDER BY p.place LIMIT 1))`
+}
+
+func newLinesSQL(d Dialect) linesSQL {
+	join := func(place string) string {
+		return d.insertIfAbsent("line_places", "line, place, job_id", `jobs.line, `+place+`, jobs.id`,
+			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot, "line")
+	}
+	return linesSQL{
+		lockLines: writing("lock_lines", lockLinesSQL(d)),
+
+		// scheduled_at is when the job is to be due at the earliest.
+		insertLined: writing("insert_lined_jobs", d.insertIfAbsent("jobs", jobColumns+", line, scheduled_at",
+			`r.id, events.id, r.lane, r.job_key, '`+entering+`', 0, r#max_attempts, NULL, NULL, '', r#created_at, NULL, r.line, r#wanted_at`,
+			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
+		takeOnlySlot: writing("take_only_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, 1, jobs.id, 0, 0`,
+			"jobs{use PRIMARY}", mayEnter+` AND `+noneWaits, "line")),
+		takeFreeSlot: writing("take_free_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, `+freeSlotOf("jobs")+`, jobs.id, 0, 0`,
+			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot+` AND `+noneWaits+` AND `+freeSlotOf("jobs")+` <= r#highest + 0`, "line")),
+		joinLine:   writing("join_line", join(lastPlace+` + `+rankInLine)),
+		rejoinLine: writing("rejoin_line", join(firstPlace+` - `+rankInLine)),
+		// scheduled_at comes last: MySQL evaluates SET from left to right and reads the new values.
+		entered: writing("entered", d.updateRows("jobs", `due_at = CASE WHEN `+hasSlot+` THEN scheduled_at END,
+			status = CASE WHEN NOT `+hasSlot+` THEN 'waiting' WHEN scheduled_at > created_at THEN 'scheduled' ELSE 'available' END,
+			scheduled_at = CASE WHEN `+hasSlot+` THEN NULL ELSE scheduled_at END`, `jobs.id = r.id AND jobs.status = '`+entering+`'`)),
+
+		// job_id comes before reached, for the same reason.
+		passSlots: writing("pass_slots", d.updateRows("line_slots",
+			`job_id = `+nextPlace("job_id", "r#strict")+`, reached = `+nextPlace("place", "r#same")+`, stopped_at = 0`,
+			`line_slots.line = r.line AND line_slots.job_id = r.job AND line_slots.slot <= r#highest
+			AND (SELECT p.place FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line ORDER BY p.place DESC LIMIT 1) IS NOT NULL AND `+hasEnded)),
+		// A job that enters its line again may get the number of a place that an earlier job had, so
+		// the job is compared too.
+		leavePlaces: writing("leave_places", d.deleteVia("line_places", "line_slots",
+			`line_places.line = r.line AND line_places.place IN (SELECT line_slots.reached FROM line_slots WHERE line_slots.line = r.same)
+			AND EXISTS (SELECT 1 FROM line_slots WHERE line_slots.line = line_places.line AND line_slots.job_id = line_places.job_id)`,
+			`line_slots.line = r.line AND line_places.line = line_slots.line AND line_places.place = line_slots.reached AND line_places.job_id = line_slots.job_id AND r.same <> ''`)),
+		admitHolders: writing("admit_holders", d.updateVia("jobs", "line_slots",
+			`due_at = CASE WHEN jobs.scheduled_at > r#now THEN jobs.scheduled_at ELSE r#at END,
+			status = CASE WHEN jobs.scheduled_at > r#same THEN 'scheduled' ELSE 'available' END`,
+			`line_slots.line = r.line AND jobs.id = line_slots.job_id AND jobs.status = 'waiting'`)),
+		vacateSlots: writing("vacate_slots", d.deleteRows("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
+		stopLines: writing("stop_lines", d.updateRows("line_slots", `stopped_at = r#at`,
+			`line_slots.line = r.line AND line_slots.job_id = r.job AND (SELECT jobs.status FROM jobs WHERE jobs.id = r.ended) = 'dead'`)),
+
+		// A job that got no slot waits; its attempt does not count. scheduled_at is null, so that
+		// it is due once it is admitted.
+		reentered: writing("reentered", d.updateRows("jobs", `status = 'waiting', attempt = attempt - 1, due_at = NULL, lease = NULL, scheduled_at = NULL`,
+			heldGuard+` AND NOT `+hasSlot)),
+		stillHeld: reading("still_held", d.selectRows(`jobs.id AS job`, "jobs{use PRIMARY}", heldGuard)),
+	}
+}
+
+// lockLinesSQL is the statement that locks lines, "" on SQLite and D1. PostgreSQL locks a row once
+// in a statement, so the rows have to be distinct.
+func lockLinesSQL(d Dialect) string {
+	if d.lockConflict == "" {
+		return ""
+	}
+	selection := "r.stripe"
+	if d.insertValues == nil {
+		selection = "DISTINCT r.stripe"
+	}
+	return d.insert("line_locks", "stripe", selection, "", "") + " " + d.lockConflict
+}
+
+// slotColumns are the columns of line_slots. reached is the place that the slot's job had; 0 if it
+// got the slot at once.
+const slotColumns = `line, slot, job_id, reached, stopped_at`
