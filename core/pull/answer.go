@@ -25,12 +25,38 @@ func (p *Puller) Ack(ctx context.Context, queue string, ids []string) (int, erro
 	if err != nil || len(refs) == 0 {
 		return 0, err
 	}
-	n, err := p.Worklist.Ack(ctx, p.Clock(), l.lane, refs)
+	n, err := p.ack(ctx, l, refs)
 	if err != nil {
 		return 0, fmt.Errorf("queue %q: %w", queue, err)
 	}
 	p.state(l, core.MessagesAcked, n)
 	return n, nil
+}
+
+// ack completes the messages of refs that are held. In a queue with lines, the next messages of
+// their lines are due then.
+func (p *Puller) ack(ctx context.Context, l *line, refs []core.Ref) (int, error) {
+	p.mu.Lock()
+	keyed := l.keyed || l.Lines.Limit > 0
+	p.mu.Unlock()
+	now := p.Clock()
+	if !keyed {
+		return p.Worklist.Ack(ctx, now, l.lane, refs)
+	}
+	n, err := p.Worklist.AckLined(ctx, now, l.lane, l.Lines.Limit, refs)
+	if n > 0 {
+		p.passed(l, now)
+	}
+	return n, err
+}
+
+// passed wakes the consumers of a queue after messages gave their slots to the next messages of
+// their lines.
+func (p *Puller) passed(l *line, now time.Time) {
+	p.awaits(l, now)
+	if p.closing.Err() != nil {
+		p.Bell.Ring(l.lane) // another Puller may serve the queue now
+	}
 }
 
 // Nack makes messages visible again after a delay of 0 to [MaxVisibility], behind the
@@ -144,12 +170,13 @@ func (p *Puller) nack(ctx context.Context, l *line, refs []core.Ref, delay time.
 	for i, m := range held {
 		switch {
 		case m.Spent():
-			outcomes[i] = p.died(m, core.LeaseExpired, now)
+			outcomes[i] = p.died(l, m, core.LeaseExpired, now)
 		case m.Attempt == m.MaxAttempts:
-			outcomes[i] = p.died(m, Nacked, now)
+			outcomes[i] = p.died(l, m, Nacked, now)
 		default:
 			outcomes[i] = ended(m, Nacked, now)
 			outcomes[i].Status, outcomes[i].DueAt = core.Retryable, now.Add(delay)
+			outcomes[i] = l.Lines.Apply(m.Job, outcomes[i])
 		}
 	}
 	retried, dead, err = p.settle(ctx, l, held, outcomes)
@@ -195,16 +222,17 @@ func (p *Puller) end(ctx context.Context, l *line, messages []core.TakenJob, why
 	now := p.Clock()
 	outcomes := make([]core.Outcome, len(messages))
 	for i, m := range messages {
-		outcomes[i] = p.died(m, why, now)
+		outcomes[i] = p.died(l, m, why, now)
 	}
 	_, _, err := p.settle(ctx, l, messages, outcomes)
 	return err
 }
 
 // died returns the outcome of a message that becomes dead.
-func (p *Puller) died(m core.TakenJob, why string, now time.Time) core.Outcome {
+func (p *Puller) died(l *line, m core.TakenJob, why string, now time.Time) core.Outcome {
 	o := ended(m, why, now)
 	o.Status = core.Dead
+	o = l.Lines.Apply(m.Job, o)
 	if p.Obituary != nil {
 		o.GivesRise = p.Obituary(m, o)
 	}
@@ -230,9 +258,12 @@ func (p *Puller) settle(ctx context.Context, l *line, messages []core.TakenJob, 
 	if err != nil {
 		return 0, 0, err
 	}
+	passed := false
 	for i, o := range outcomes {
+		lost := slices.Contains(settled.Lost, o.JobID)
+		passed = passed || !lost && o.PassesSlot()
 		switch {
-		case slices.Contains(settled.Lost, o.JobID):
+		case lost:
 		case o.Status == core.Retryable:
 			retried++
 		default:
@@ -240,6 +271,9 @@ func (p *Puller) settle(ctx context.Context, l *line, messages []core.TakenJob, 
 			p.Observe(core.Settled{Job: messages[i].Job, Event: messages[i].Event, Outcome: o})
 			p.announce(o.GivesRise)
 		}
+	}
+	if passed {
+		p.passed(l, p.Clock())
 	}
 	p.state(l, core.MessagesRetried, retried)
 	p.state(l, core.MessagesDead, dead)

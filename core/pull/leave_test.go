@@ -241,7 +241,7 @@ func TestCloseForAnother(t *testing.T) {
 	in(t, func(t *testing.T, d *desk) {
 		deps := d.Deps
 		deps.Rest = time.Hour // looks are rare, so only the bell wakes it
-		next := New(deps, []Queue{{"q", visibility}})
+		next := New(deps, []Queue{{Name: "q", Visibility: visibility}})
 		defer next.Close()
 		d.send(1, 3)
 		taken := (<-d.receive(t.Context(), 1, 0)).messages

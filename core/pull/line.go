@@ -45,6 +45,10 @@ type line struct {
 
 	size int // mean bytes of a message, about; zero before the first Take
 
+	// keyed says that messages with a line key were received. There may be some although the queue
+	// has no lines any more.
+	keyed bool
+
 	blocked bool // no waiting consumer has room
 
 	kept time.Time // the last look at the line that keepUp knows of
@@ -161,7 +165,7 @@ func (p *Puller) start(l *line) {
 // caller's context, since it takes for many callers.
 func (p *Puller) claim(l *line) {
 	for take := p.ask(l); take.n > 0; take = p.ask(l) {
-		quota := core.Quota{Lane: l.lane, N: take.n, Hold: l.Visibility, Bytes: take.bytes}
+		quota := core.Quota{Lane: l.lane, N: take.n, Hold: l.Visibility, Lines: l.Lines.Limit, Bytes: take.bytes}
 		began := p.Clock()
 		taken, err := p.Worklist.Take(context.Background(), began, []core.Quota{quota})
 		if err != nil {
@@ -278,6 +282,7 @@ func (p *Puller) share(l *line, taken []core.TakenJob, n int, began time.Time) {
 	}
 	for _, m := range taken {
 		p.expect(l, m.DueAt)
+		l.keyed = l.keyed || m.Line != ""
 	}
 	p.mu.Unlock()
 	p.giveBack(l, back)

@@ -15,7 +15,8 @@
 // the Take returns no messages, the consumer is parked until one of these:
 //
 //   - The bell rings: a message was accepted, nacked or given back in this process.
-//   - A message that the line knows of becomes due, after a nack's delay or at a lease's end.
+//   - A message that the line knows of becomes due, after a nack's delay or at a lease's end, or
+//     because the message before it in its line of equal keys has ended.
 //   - A look finds due messages. There is one look for all queues each Rest.
 //   - The consumer's wait is over.
 //
@@ -56,12 +57,14 @@ type Worklist interface {
 	Settle(ctx context.Context, outcomes ...core.Outcome) (core.Settlement, error)
 	Release(ctx context.Context, due time.Time, jobs ...core.Job) error
 	core.Counter
+	AckLined(ctx context.Context, now time.Time, lane core.Lane, limit int, refs []core.Ref) (int, error)
 }
 
 // A Queue is a configured queue.
 type Queue struct {
 	Name       string
 	Visibility time.Duration // how long a received message is invisible to other consumers
+	Lines      core.LineRules
 }
 
 // Deps are the dependencies of a Puller.

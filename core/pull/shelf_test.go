@@ -258,6 +258,10 @@ func (s *shelf) Ack(_ context.Context, now time.Time, lane core.Lane, refs []cor
 	return len(meant), nil
 }
 
+func (s *shelf) AckLined(ctx context.Context, now time.Time, lane core.Lane, _ int, refs []core.Ref) (int, error) {
+	return s.Ack(ctx, now, lane, refs)
+}
+
 func (s *shelf) Extend(_ context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
 	if err := s.enter(nil); err != nil {
 		return 0, err
@@ -309,7 +313,7 @@ func besides(s *shelf) *desk {
 			return &core.Arrival{Event: core.Event{ID: "about-" + m.ID}, Jobs: []core.NewJob{{Lane: "alert/1"}}}
 		},
 		Rest: time.Second,
-	}, []Queue{{"q", visibility}, {"other", visibility}})
+	}, []Queue{{Name: "q", Visibility: visibility}, {Name: "other", Visibility: visibility}})
 	return d
 }
 

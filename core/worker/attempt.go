@@ -14,7 +14,7 @@ func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob)
 	// The last attempt of the job ended without an outcome, maybe in a crash. Another attempt
 	// would exceed max_attempts, so the job dies here.
 	if job.Spent() {
-		return w.expired(job)
+		return w.expired(job, target.Lines)
 	}
 	ctx, cancel := core.WithLimit(ctx, target.Timeout)
 	defer cancel()
@@ -24,7 +24,7 @@ func (w *Worker) attempt(ctx context.Context, target Target, job *core.TakenJob)
 	if b := target.Breaker; b != nil {
 		o.Verdict, o.Breaker = b.verdict(reply, job.Probe), b.Breaker
 	}
-	return w.withObituary(job, o)
+	return w.withObituary(job, target.Lines.Apply(job.Job, o))
 }
 
 // withObituary adds to the outcome of a job that died the event that Deps.Obituary makes.
@@ -88,8 +88,8 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 
 // expired returns the end of a job whose last attempt ended without an outcome. Its record
 // stands for that attempt, and not for the claim that found it.
-func (w *Worker) expired(job *core.TakenJob) core.Outcome {
-	return w.withObituary(job, died(job, job.Number(), job.Expired(), w.Clock()))
+func (w *Worker) expired(job *core.TakenJob, lines core.LineRules) core.Outcome {
+	return w.withObituary(job, lines.Apply(job.Job, died(job, job.Number(), job.Expired(), w.Clock())))
 }
 
 // died returns the end of a job that dies without an attempt.

@@ -164,7 +164,7 @@ func (f *feeder) quotas(room, ahead int, now time.Time) []core.Quota {
 	quotas := share(room, claims)
 	for i := range quotas {
 		q := &quotas[i]
-		q.Hold, q.Pass = f.window.hold(q.Lane, now), passes[q.Lane]
+		q.Hold, q.Pass, q.Lines = f.window.hold(q.Lane, now), passes[q.Lane], f.roster.target(q.Lane).Lines.Limit
 	}
 	return quotas
 }

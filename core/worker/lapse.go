@@ -46,7 +46,7 @@ func (c *lapseChore) bury(ctx context.Context) (more bool, err error) {
 	}
 	outcomes := make([]core.Outcome, len(jobs))
 	for i, j := range jobs {
-		outcomes[i] = c.expired(&j)
+		outcomes[i] = c.expired(&j, c.QueueLines[j.Lane])
 	}
 	settled, err := c.Worklist.Settle(c.hard, outcomes...)
 	if err != nil {
@@ -70,6 +70,9 @@ func (c *lapseChore) conclude(jobs []core.TakenJob, outcomes []core.Outcome, los
 		dead[j.Lane]++
 		c.Observe(core.Settled{Job: j.Job, Event: j.Event, Outcome: outcomes[i]})
 		c.announce(outcomes[i].GivesRise)
+		if outcomes[i].PassesSlot() {
+			c.Bell.Ring(j.Lane) // the next message of the line is due
+		}
 	}
 	for lane, n := range dead {
 		stored += n

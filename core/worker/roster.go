@@ -37,6 +37,12 @@ func (r *roster) table() *laneTable { return r.current.Load() }
 // lanes returns the lanes that the tick takes from now.
 func (r *roster) lanes() []core.Lane { return r.table().lanes }
 
+// has reports whether the tick takes from a lane.
+func (r *roster) has(l core.Lane) bool {
+	_, ok := r.table().targets[l]
+	return ok
+}
+
 // target returns the target of a lane.
 func (r *roster) target(l core.Lane) Target { return r.table().targets[l] }
 

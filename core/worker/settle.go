@@ -20,6 +20,8 @@ type settlement struct {
 	end   *core.StepEnd // of a step; else nil
 	steps Steps         // stores end
 
+	ended func() // called after the outcome is stored, or cannot be; may be nil
+
 	soon bool // a postponed job is due again after about putOffBusy, not putOff
 }
 
@@ -90,6 +92,11 @@ func (s *settler) write(batch []settlement) {
 	s.writeOutcomes(outcomes)
 	s.writeEnds(ends)
 	s.postpone(back)
+	for _, b := range batch {
+		if b.ended != nil {
+			b.ended()
+		}
+	}
 	s.alarm.nudge()
 }
 
@@ -151,6 +158,9 @@ func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.
 	}
 	var soonest time.Time
 	for i, b := range batch {
+		if sent[i].PassesSlot() && !isLost[b.job.ID] {
+			s.passed(b.job.Lane)
+		}
 		if !s.dropLease(b, sent[i].Lease, isLost[b.job.ID]) {
 			again = append(again, b)
 			continue
@@ -174,6 +184,15 @@ func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.
 	return again
 }
 
+// passed has the next job of a line taken, after a job gave its slot of the line away. It is called
+// before the lease is dropped: a function ends when no lease is held and no lane is due.
+func (s *settler) passed(l core.Lane) {
+	if s.window.roster.has(l) { // the chore that ends a stray's jobs takes the next ones itself
+		s.alarm.due(l)
+		s.ringAfterEnd(l, s.Clock())
+	}
+}
+
 // dropLease drops a job whose outcome was written under a lease. If this tick has taken the
 // job again meanwhile, the job goes back, or dropLease returns false: then the outcome was
 // lost, and is to be written under the new lease.
@@ -192,8 +211,8 @@ func (s *settler) dropLease(b settlement, lease core.Lease, lost bool) bool {
 	return true
 }
 
-// ringAfterEnd rings the bell for a retry that is due at the time due, if this tick begins no
-// more attempts. Another process then begins the retry. With a zero due it does nothing.
+// ringAfterEnd rings the bell for a job that is due at the time due, if this tick begins no more
+// attempts. Another process then begins the attempt. With a zero due it does nothing.
 func (s *settler) ringAfterEnd(l core.Lane, due time.Time) {
 	until := s.window.until()
 	if !due.IsZero() && !until.IsZero() && !s.Clock().Before(until) {

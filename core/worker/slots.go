@@ -114,7 +114,7 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 		s.Observe(core.Troubled{Doing: "run a workflow", Err: err})
 		result.kind, result.soon = postponed, core.IsKind(err, core.Unavailable)
 	case !current:
-		result.kind, result.outcome = stale, closed(job, s.Clock())
+		result.kind, result.outcome = stale, to.Lines.Apply(job.Job, closed(job, s.Clock()))
 	default:
 		result.kind, result.end, result.steps = stepped, &end, to.Steps
 	}

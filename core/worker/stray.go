@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -100,11 +101,11 @@ func (c *strayChore) bury(ctx context.Context) error {
 		}
 		// A removed handler may have left many jobs: they are taken in batches, each under a lease.
 		for ctx.Err() == nil {
-			n, err := c.buryLane(ctx, lane)
+			more, err := c.buryLane(ctx, lane)
 			if err != nil {
 				return err
 			}
-			if n < strayBatch {
+			if !more {
 				break
 			}
 		}
@@ -112,17 +113,27 @@ func (c *strayChore) bury(ctx context.Context) error {
 	return nil
 }
 
-// buryLane ends up to strayBatch jobs of a lane and returns how many.
-func (c *strayChore) buryLane(ctx context.Context, lane core.Lane) (int, error) {
+// buryLane ends up to strayBatch jobs of a lane, and reports whether there may be more. The end of a
+// job admits the next job of its line, so buryLane waits until the ends of such jobs are stored.
+func (c *strayChore) buryLane(ctx context.Context, lane core.Lane) (more bool, err error) {
 	jobs, taken, err := c.leases.claim(func() ([]core.TakenJob, error) {
 		return c.Worklist.Take(ctx, c.Clock(), []core.Quota{{Lane: lane, N: strayBatch, Hold: time.Minute}})
 	})
 	if err != nil {
-		return 0, err
+		return false, err
 	}
+	var passing sync.WaitGroup
+	more = taken == strayBatch
 	for _, j := range jobs {
-		end := died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, c.Clock())
-		c.outcomes <- settlement{job: j, outcome: c.withObituary(j, end)}
+		end := core.LineRules{}.Apply(j.Job, died(j, min(j.Attempt-1, j.MaxAttempts), NotConfigured, c.Clock()))
+		s := settlement{job: j, outcome: c.withObituary(j, end)}
+		if end.PassesSlot() {
+			more = true
+			passing.Add(1)
+			s.ended = passing.Done
+		}
+		c.outcomes <- s
 	}
-	return taken, nil
+	passing.Wait()
+	return more, nil
 }

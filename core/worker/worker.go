@@ -47,7 +47,8 @@
 // limits: gates.go. When a tick takes no more: window.go and look.go (finished), and how it
 // ends: tick.go. How a worker makes way for another one of its process: handover.go. Jobs
 // whose handler is gone: stray.go. Lanes that are adopted: roster.go. Messages whose consumer
-// did not answer: lapse.go.
+// did not answer: lapse.go. Lines of jobs with the same key: the store admits the next job of a
+// line when it stores an outcome, and settler.passed has it taken.
 package worker
 
 import (
@@ -74,6 +75,9 @@ type Target struct {
 	// Interval is the least time between the starts of two deliveries, in all processes of
 	// one database. Zero is no limit.
 	Interval time.Duration
+
+	// Lines are the rules of the lane's lines.
+	Lines core.LineRules
 
 	// Timeout bounds one attempt, from connecting to the last byte read. Steps bound their
 	// calls themselves: for them it is the least lease that they need.
@@ -119,8 +123,9 @@ type Deps struct {
 	Draining <-chan struct{}
 
 	// Queues are lanes of queues. Consumers take their messages. The worker ends messages
-	// whose last lease is over.
-	Queues []core.Lane
+	// whose last lease is over. QueueLines has the rules of the queues that have lines.
+	Queues     []core.Lane
+	QueueLines map[core.Lane]core.LineRules
 }
 
 // Limits bound a worker.

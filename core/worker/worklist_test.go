@@ -26,6 +26,7 @@ type pile struct {
 	lag       time.Duration // from storing outcomes to the return of Settle
 	takeDelay time.Duration // from taking jobs to the return of Take
 
+	lines    map[core.Lane]int // limits in the quotas of the newest claims
 	settled  []core.Outcome
 	released int
 
@@ -34,7 +35,7 @@ type pile struct {
 }
 
 func newPile() *pile {
-	return &pile{jobs: map[core.ID]*core.Job{}, gates: map[core.Lane]*pileGate{}, strays: map[core.Lane]time.Time{}}
+	return &pile{jobs: map[core.ID]*core.Job{}, lines: map[core.Lane]int{}, gates: map[core.Lane]*pileGate{}, strays: map[core.Lane]time.Time{}}
 }
 
 // A pileGate is a gate with the behavior that core.Worklist documents.
@@ -184,6 +185,7 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	lease := core.Lease(fmt.Sprint(p.leases))
 	var taken []core.TakenJob
 	for _, q := range quotas {
+		p.lines[q.Lane] = q.Lines
 		due := p.due(q.Lane, now)
 		if len(due) == 0 || !p.gate(q.Lane).admits(now, q.Pass, lease) {
 			continue
@@ -225,6 +227,7 @@ func (p *pile) Settle(_ context.Context, outcomes ...core.Outcome) (core.Settlem
 		}
 		j.Status, j.DueAt, j.Lease, j.Attempt = o.Status, o.DueAt, "", o.Attempt.Number
 		p.settled = append(p.settled, o)
+		p.pass(o)
 		p.gate(o.Lane).move(o)
 		if o.Probe || o.Verdict == core.Failure {
 			s.Gates[o.Lane] = p.gate(o.Lane).Gate
