@@ -57,6 +57,10 @@
 // end that is stored counts. Waiting for a time or for a callback is a job that is due later,
 // like all waiting.
 //
+// The jobs of a lane may stand in lines, by a key of their events. Only jobs with a slot of their
+// line have a due time. The others have none, so no Take meets them, and the claim stays what it
+// is. The Settle that ends a job makes the next job of its line due. See [Line].
+//
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
 // limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle
 // moves it, so both hold for every process of one database.
@@ -85,6 +89,8 @@
 //   - queue: a consumer whose clients fetch messages and acknowledge them.
 //   - job: the work that one event means for one consumer. A queue's job is a message.
 //   - lane: the jobs of one consumer, with a name such as "handler/billing". See [Lane].
+//   - line: the jobs of a lane with the same key, of which few are admitted at a time. See
+//     [Line]. A job that is admitted has a slot of its line; the others have places, and wait.
 //   - due: a job is due once its due time is now or has passed. See [Job].
 //   - claim, take: to lease due jobs. [Worklist.Take] does it, also for queues.
 //   - lease: the right to work on a job until a time. Its value is random. See [Lease].

@@ -289,6 +289,7 @@ func (k *checker) handlers() {
 		k.filter(path+".filter", &h.Filter)
 		k.transform(path+".transform", &h.Transform)
 		k.singularPath(path+".idempotency_key", &h.IdempotencyKey)
+		k.lines(path+".lines", &h.Lines)
 	}
 }
 
@@ -337,6 +338,16 @@ func (k *checker) queues() {
 		k.subscription(path, q.Source, q.Events)
 		k.filter(path+".filter", &q.Filter)
 		k.singularPath(path+".idempotency_key", &q.IdempotencyKey)
+		k.lines(path+".lines", &q.Lines)
+	}
+}
+
+// lines checks lines, and parses their key.
+func (k *checker) lines(path string, l *Lines) {
+	k.singularPath(path+".key", &l.Key)
+	// The store keeps the slot of the dead job, so a few of them would use up a line.
+	if l.StopsAtDead() && l.Limit > 1 {
+		k.problem(path+".on_dead", "hold is only for limit: 1, which keeps an order; with a higher limit each dead job would use up one of the slots of its line; write skip, or limit: 1")
 	}
 }
 

@@ -35,6 +35,7 @@ var entries = map[reflect.Type]any{
 	reflect.TypeFor[Source]():         Source{Timezone: "UTC"},
 	reflect.TypeFor[Handler]():        Handler{Type: "http", Method: "POST", CircuitBreaker: defaultBreaker},
 	reflect.TypeFor[CircuitBreaker](): defaultBreaker,
+	reflect.TypeFor[Lines]():          Lines{Limit: 1},
 	reflect.TypeFor[Queue]():          Queue{VisibilityTimeout: seconds(30)},
 	reflect.TypeFor[Alert]():          Alert{Type: "generic", Interval: seconds(600), Held: defaultHeld},
 	reflect.TypeFor[Held]():           defaultHeld,

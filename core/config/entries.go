@@ -74,6 +74,8 @@ type Handler struct {
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`
 	// Delay is how long each job waits before it is due, 0s to 365d, default 0s: not at all.
 	Delay Duration `yaml:"delay" range:"0s 365d"`
+	// Lines order and limit the deliveries of events with the same value, default none.
+	Lines Lines `yaml:"lines" filled:""`
 	// RateLimit is deliveries per second, 1 to 1000000, default 0: no limit.
 	RateLimit int `yaml:"rate_limit" range:"1 1000000"`
 	// CircuitBreaker sets when deliveries pause because they fail. The file may give the word
@@ -100,6 +102,24 @@ type CircuitBreaker struct {
 	Count []string `yaml:"count" oneof:"5xx 4xx timeout network"`
 }
 
+// Lines say how jobs with the same value in their payloads wait for each other. See [core.Line].
+type Lines struct {
+	// Key is a singular JSONPath (expr.ParsePath) to the value; required.
+	Key Parsed[*expr.Path] `yaml:"key" required:"" filled:""`
+	// Limit is how many jobs of one line are admitted at a time, 1 to 100 (core.MaxLineLimit),
+	// default 1. It is 0 for a handler or queue without lines.
+	Limit int `yaml:"limit" range:"1 100"`
+	// OnDead is what a dead job does to its line: hold stops the line, which needs a limit of 1,
+	// and skip lets the line go on. It is by default hold with a limit of 1, else skip.
+	OnDead string `yaml:"on_dead" oneof:"hold skip"`
+}
+
+// onDeadHold is the value of on_dead for a line that stops at a dead job.
+const onDeadHold = "hold"
+
+// StopsAtDead reports whether a dead job stops its line, as [core.Outcome] takes it.
+func (l Lines) StopsAtDead() bool { return l.OnDead == onDeadHold }
+
 // Queue is a queue from which consumers receive messages.
 type Queue struct {
 	// Name is the entry's key.
@@ -116,6 +136,8 @@ type Queue struct {
 	// Delay is how long each message waits before it is visible, 0s to 365d, default 0s: not at
 	// all.
 	Delay Duration `yaml:"delay" range:"0s 365d"`
+	// Lines order and limit the messages with the same value, default none.
+	Lines Lines `yaml:"lines" filled:""`
 	// VisibilityTimeout is how long a received message stays invisible, 1ms to 7d, default 30s.
 	VisibilityTimeout Duration `yaml:"visibility_timeout" range:"1ms 7d"`
 	// MaxAttempts is after how many receives a message is dead, 1 to 1000, default 0: never.

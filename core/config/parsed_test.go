@@ -13,9 +13,9 @@ sources:
   shop: {type: event, schema: {type: object}}
   clock: {type: cron, schedule: "0 9 * * *", timezone: Europe/Berlin}
 handlers:
-  bill: {source: shop, url: "https://a.example/", filter: "$.total > 1", transform: '{"id": {{ $.id | string }}}', idempotency_key: $.id}
+  bill: {source: shop, url: "https://a.example/", filter: "$.total > 1", transform: '{"id": {{ $.id | string }}}', idempotency_key: $.id, lines: {key: $.to}}
 queues:
-  mail: {source: shop, filter: "exists $.mail", idempotency_key: $.mail.id}
+  mail: {source: shop, filter: "exists $.mail", idempotency_key: $.mail.id, lines: {key: $.mail.to}}
 workflows:
   ship:
     source: shop
@@ -71,9 +71,9 @@ func TestLoadKeepsParsedForms(t *testing.T) {
 			t.Errorf("%s has the text %q and no value", path, field.FieldByName("Text"))
 		}
 	})
-	if len(parsed) != 15 || len(types) != 7 {
+	if len(parsed) != 17 || len(types) != 7 {
 		slices.Sort(parsed)
-		t.Errorf("%d parsed fields of %d types, want 15 of 7: %q", len(parsed), len(types), parsed)
+		t.Errorf("%d parsed fields of %d types, want 17 of 7: %q", len(parsed), len(types), parsed)
 	}
 	slot := c.Sources["clock"].Schedule.Value.Next(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if got := slot.Format("15:04 MST"); got != "09:00 CET" {
@@ -94,6 +94,13 @@ func TestSameComparesTexts(t *testing.T) {
 	next.Handlers["bill"] = handler
 	if now.Same(next) {
 		t.Error("Same = true with another filter")
+	}
+	next = loaded(t, parsedConfig)
+	queue := next.Queues["mail"]
+	queue.Lines.Key.Text += " "
+	next.Queues["mail"] = queue
+	if now.Same(next) {
+		t.Error("Same = true with another key of lines")
 	}
 	next = loaded(t, parsedConfig)
 	next.Workflows["ship"].Steps[3].Branches[0].Steps[0].Message.Text += " "

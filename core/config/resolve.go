@@ -14,6 +14,9 @@ func (c *Config) resolve() {
 		c.resolveHandler(&h)
 		c.Handlers[name] = h
 	}
+	for q := range edited(c.Queues) {
+		q.Lines.resolve()
+	}
 	c.resolveAlerts()
 	for name, w := range c.Workflows {
 		c.resolveSteps(join("workflows", name)+".steps", w.Steps)
@@ -39,6 +42,18 @@ func (c *Config) resolveHandler(h *Handler) {
 	}
 	if !c.origin.set(path + ".signing_secret") {
 		h.SigningSecret = c.Delivery.SigningSecret
+	}
+	h.Lines.resolve()
+}
+
+// resolve fills in the effect of a dead job. Only with a limit of 1 is there an order to keep.
+func (l *Lines) resolve() {
+	switch {
+	case l.OnDead != "" || l.Limit == 0:
+	case l.Limit == 1:
+		l.OnDead = onDeadHold
+	default:
+		l.OnDead = "skip"
 	}
 }
 

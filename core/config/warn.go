@@ -261,7 +261,11 @@ func (w warner) queues() {
 	for _, q := range w.SortedQueues() {
 		path := join("queues", q.Name)
 		w.events(path+".events", q.Source, q.Events)
-		if q.MaxAttempts == 0 {
+		switch {
+		case q.MaxAttempts > 0:
+		case q.Lines.Limit == 1:
+			w.problem(path+".max_attempts", "not set: a message that no consumer can process is delivered again for ever, and the messages behind it in its line wait")
+		default:
 			w.problem(path+".max_attempts", "not set: a message that no consumer can process is delivered again for ever")
 		}
 		if len(q.APIKey) == 0 {

@@ -97,18 +97,26 @@ func cronSources(c *config.Config) []cron.Source {
 func Consumers(c *config.Config) ([]intake.Consumer, error) {
 	var all []intake.Consumer
 	for _, h := range c.SortedHandlers() {
-		consumer := intake.Consumer{Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Filter: h.Filter.Value, Key: h.IdempotencyKey.Value, Reads: h.Transform.Value != nil, MaxAttempts: h.Retry.Max, Delay: h.Delay.Duration}
+		consumer := intake.Consumer{
+			Lane: core.HandlerLane(h.Name), Source: h.Source, Events: h.Events, Filter: h.Filter.Value, Key: h.IdempotencyKey.Value,
+			Lines: linesOf(h.Lines), Reads: h.Transform.Value != nil, MaxAttempts: h.Retry.Max, Delay: h.Delay.Duration,
+		}
 		all = append(all, consumer)
 	}
 	for _, q := range c.SortedQueues() {
 		consumer := intake.Consumer{
 			Lane: core.QueueLane(q.Name), Source: q.Source, Events: q.Events, Filter: q.Filter.Value, Key: q.IdempotencyKey.Value,
-			MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited), Delay: q.Delay.Duration,
+			Lines: linesOf(q.Lines), MaxAttempts: cmp.Or(q.MaxAttempts, core.Unlimited), Delay: q.Delay.Duration,
 		}
 		all = append(all, consumer)
 	}
 	begun, err := workflowConsumers(c)
 	return append(all, begun...), err
+}
+
+// linesOf translates the lines of a handler or queue for the intake.
+func linesOf(l config.Lines) intake.Lines {
+	return intake.Lines{Key: l.Key.Value, Limit: l.Limit}
 }
 
 // places returns the places to which alerts are posted.
@@ -181,6 +189,7 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 			Sender:  sender,
 			Retry:   retryOf(h.Retry),
 			Breaker: breakerOf(h.CircuitBreaker),
+			Lines:   lineRules(h.Lines),
 			Timeout: timeout,
 			Hold:    c.Worker.Lease(timeout),
 		}

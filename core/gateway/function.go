@@ -65,10 +65,11 @@ func APIRoutes(g *Gateway) error {
 	return nil
 }
 
-// Deliveries are the worker, and the deletion of old records.
+// Deliveries are the worker, the deletion of old records, and the filling of lines.
 // A function has no other routes beside them.
 func Deliveries(g *Gateway) (err error) {
 	g.Purger = g.newPurger(g.config)
+	g.Filler = g.newFiller(g.config, g.shared.bell)
 	g.Worker, err = g.newWorker(g.config, g.shared.bell, g.obituaries.Of)
 	return err
 }
@@ -107,6 +108,8 @@ func services(g *Gateway) (err error) {
 	g.Breakers.Observe = g.observe
 	g.Holds = Holds(g.config, g.Store, g.Clock)
 	g.Holds.Bell, g.Holds.Observe = bell, g.observe
+	g.Lines = Lines(g.config, g.Store, g.Clock)
+	g.Lines.Bell, g.Lines.Observe = bell, g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
 	// Operators, the worker and callbacks share one runner. So all changes of one run queue up in
 	// one place of the process.

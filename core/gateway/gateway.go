@@ -27,6 +27,7 @@ import (
 	"github.com/eventgateway/gateway/core/cron"
 	"github.com/eventgateway/gateway/core/egress"
 	"github.com/eventgateway/gateway/core/intake"
+	"github.com/eventgateway/gateway/core/lines"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/pull"
 	"github.com/eventgateway/gateway/core/retention"
@@ -98,6 +99,7 @@ type Gateway struct {
 	Worker   *worker.Worker
 	Cron     *cron.Ticker // nil if there are no schedules
 	Purger   *retention.Purger
+	Filler   *lines.Filler
 	Alerts   *alert.Desk   // nil if no place wants alerts; nil is safe to use
 	Health   *alert.Health // the same, and for the parts without it
 	Puller   *pull.Puller
@@ -107,6 +109,7 @@ type Gateway struct {
 	Jobs     *manage.Jobs
 	Breakers *manage.Breakers
 	Holds    *manage.Holds
+	Lines    *manage.Lines
 	Stats    *manage.Statistics
 	// The parts that the services share. A gateway never changes them after it was assembled.
 	runner     *runner.Runner
@@ -277,14 +280,15 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	// The same limits hold for each generation, so two of them may use twice the slots.
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{
-		Worklist: g.Store,
-		Bell:     bell,
-		Clock:    g.Clock,
-		Observe:  g.observe,
-		Obituary: obituary,
-		Adopt:    adopter(c, g.runner),
-		Queues:   queueLanes(c),
-		Draining: g.draining,
+		Worklist:   g.Store,
+		Bell:       bell,
+		Clock:      g.Clock,
+		Observe:    g.observe,
+		Obituary:   obituary,
+		Adopt:      adopter(c, g.runner),
+		Queues:     queueLanes(c),
+		QueueLines: queueRules(c),
+		Draining:   g.draining,
 	}, limits, known), nil
 }
 

@@ -79,6 +79,7 @@ func (g *generation) run(program context.Context, before *generation) {
 	work.Go(func() { g.Alerts.Run(ctx) })
 	work.Go(func() { g.purge(ctx) })
 	work.Go(func() { g.watchHealth(ctx) })
+	work.Go(func() { g.fill(ctx) })
 	work.Go(func() {
 		defer close(g.fired)
 		if before != nil {

@@ -28,7 +28,7 @@ func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queu
 func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary) *pull.Puller {
 	var all []pull.Queue
 	for _, q := range c.SortedQueues() {
-		all = append(all, pull.Queue{Name: q.Name, Visibility: q.VisibilityTimeout.Duration})
+		all = append(all, pull.Queue{Name: q.Name, Visibility: q.VisibilityTimeout.Duration, Lines: lineRules(q.Lines)})
 	}
 	return pull.New(pull.Deps{
 		Worklist: g.Store,

@@ -47,7 +47,7 @@ func TestBinaryPayloads(t *testing.T) {
 		{"data_base64 of text", "app", head + `,"datacontenttype":"text/csv","data_base64":"YSxi"}`, "application/cloudevents+json", "a,b", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := newDoor(binarySources, Consumer{Lane: "handler/a", Source: tt.source, MaxAttempts: 1, Filter: filter, Key: path})
+			d := newDoor(binarySources, Consumer{Lane: "handler/a", Source: tt.source, MaxAttempts: 1, Filter: filter, Key: path, Lines: Lines{Key: path, Limit: 1}})
 			kind := map[string]Kind{"app": Event, "plain": Webhook}[tt.source]
 			if _, err := d.Receive(t.Context(), request(kind, tt.source, tt.body, "Content-Type", tt.contentType)); err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func TestBinaryPayloads(t *testing.T) {
 			if string(got.Event.Payload) != tt.payload || got.Event.Binary != tt.binary {
 				t.Errorf("payload %q, binary %v, want %q, %v", got.Event.Payload, got.Event.Binary, tt.payload, tt.binary)
 			}
-			if tt.binary && (len(got.Jobs) != 1 || got.Jobs[0].Key != "") {
+			if tt.binary && (len(got.Jobs) != 1 || got.Jobs[0].Key != "" || got.Jobs[0].Line.Key != "") {
 				t.Errorf("jobs = %+v, want one without a key: the filter and the key see null", got.Jobs)
 			}
 		})

@@ -32,7 +32,7 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, n int, contentType, name, value string, body []byte) {
 		s := sources[(n%len(sources)+len(sources))%len(sources)]
 		var log bytes.Buffer
-		d := newDoor(sources, Consumer{Lane: "handler/a", Source: s.Name, MaxAttempts: 1, Key: keyed})
+		d := newDoor(sources, Consumer{Lane: "handler/a", Source: s.Name, MaxAttempts: 1, Key: keyed, Lines: Lines{Key: keyed, Limit: 1}})
 		r := request(s.Kind, s.Name, string(body), "Content-Type", contentType, name, value, "Authorization", "Bearer x")
 		d.Log = slog.New(slog.NewTextHandler(&log, nil))
 		result, err := d.Receive(t.Context(), r)
@@ -53,7 +53,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		e := d.inbox.got[0].Event
-		if !ValidType(e.Type) || !readable(e.Payload) || !clean(e.DeliveryID, maxDeliveryID) || !clean(e.ContentType, maxContentType) || !clean(d.inbox.got[0].Jobs[0].Key, maxDeliveryID) {
+		if !ValidType(e.Type) || !readable(e.Payload) || !clean(e.DeliveryID, maxDeliveryID) || !clean(e.ContentType, maxContentType) || !clean(d.inbox.got[0].Jobs[0].Key, maxDeliveryID) || !clean(d.inbox.got[0].Jobs[0].Line.Key, core.MaxLineKey) {
 			t.Fatalf("stored %+v", e)
 		}
 		for name, value := range e.Headers {

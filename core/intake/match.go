@@ -24,6 +24,9 @@ type Consumer struct {
 	// Key finds the value by which it recognises duplicates; nil accepts every event.
 	Key *expr.Path
 
+	// Lines are the lines in which its jobs wait for each other.
+	Lines Lines
+
 	// Reads says that its processing of a payload reads the JSON view, as a transform does.
 	Reads bool
 
@@ -35,7 +38,7 @@ type Consumer struct {
 	Delay time.Duration
 
 	// Workflow is the workflow of which each event starts a run; nil for other consumers.
-	// Such a consumer has neither filter nor key, and MaxAttempts is the budget of the
+	// Such a consumer has no filter, key and lines, and MaxAttempts is the budget of the
 	// first step's job.
 	Workflow *Workflow
 }
@@ -70,6 +73,7 @@ type target struct {
 	lane        core.Lane
 	filter      *expr.Filter
 	key         *expr.Path
+	lines       Lines
 	reads       bool
 	maxAttempts int
 	delay       time.Duration
@@ -95,7 +99,8 @@ func newMatcher(consumers []Consumer) matcher {
 }
 
 func (a *audience) add(c Consumer, place uint32) {
-	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, reads: c.Reads || c.Key != nil || c.Workflow != nil, maxAttempts: c.MaxAttempts, delay: c.Delay, workflow: c.Workflow, place: place}
+	reads := c.Reads || c.Key != nil || c.Lines.Key != nil || c.Workflow != nil
+	t := target{lane: c.Lane, filter: c.Filter, key: c.Key, lines: c.Lines, reads: reads, maxAttempts: c.MaxAttempts, delay: c.Delay, workflow: c.Workflow, place: place}
 	// A literal that a pattern of the same consumer matches is left out: the consumer
 	// would be found twice.
 	literals, patterns := split(c.Events)
@@ -169,7 +174,7 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block,
 				continue
 			}
 		}
-		job := core.NewJob{ID: ids.At(t.place + forJob), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts}
+		job := core.NewJob{ID: ids.At(t.place + forJob), Lane: t.lane, Key: key(t.key, d), MaxAttempts: t.maxAttempts, Line: t.lines.line(d)}
 		if t.delay > 0 {
 			job.DueAt = from.Add(t.delay)
 		}
@@ -205,8 +210,9 @@ func unreadable(lane core.Lane, why error) error {
 
 // Rematch returns a function that matches a stored event with the consumers of now. The
 // result is an arrival with a new job for each consumer that wants the event and a new run
-// for each workflow, without keys. Delays of consumers begin now. The schema of the source is not checked again. A
-// workflow whose params the event lacks is left out, since there is no sender to refuse.
+// for each workflow, without keys. Its jobs enter their lines. Delays of consumers begin now. The
+// schema of the source is not checked again. A workflow whose params the event lacks is left out,
+// since there is no sender to refuse.
 func Rematch(consumers []Consumer, ids *core.IDs) func(core.Event) core.Arrival {
 	m := newMatcher(consumers)
 	return func(e core.Event) core.Arrival {

@@ -44,6 +44,7 @@ func TestPayloadsWithoutView(t *testing.T) {
 		{"another type", "plain", Consumer{Lane: reader, Source: "plain", Filter: filter, Events: []string{"x"}}, ""},
 		{"a filter", "plain", Consumer{Lane: reader, Source: "plain", Filter: filter}, reader},
 		{"a key", "plain", Consumer{Lane: reader, Source: "plain", Key: path}, reader},
+		{"lines", "plain", Consumer{Lane: reader, Source: "plain", Lines: Lines{Key: path, Limit: 1}}, reader},
 		{"a transform", "plain", Consumer{Lane: reader, Source: "plain", Reads: true}, reader},
 		{"params", "plain", fulfilment("flow", "plain"), "workflow/flow"},
 		{"a workflow", "plain", none, "workflow/flow"},

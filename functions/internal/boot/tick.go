@@ -132,7 +132,7 @@ func (w *workReport) add(r core.Report) {
 	w.Lost += r.Lost
 }
 
-// work delivers due jobs. A scheduled invocation also deletes old records.
+// work delivers due jobs. A scheduled invocation also deletes old records, and fills lines.
 func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, error) {
 	brief, err := f.brief()
 	if err != nil {
@@ -146,11 +146,12 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 		defer v.relieveAtEnd(ctx)()
 		return &report, v.keep(ctx, b, &report)
 	}
-	// Records are deleted beside the deliveries. The invocation ends only after both, since Lambda
-	// freezes the environment then.
-	var purging sync.WaitGroup
-	purging.Go(func() { f.purge(ctx, a, b) })
-	defer purging.Wait()
+	// These duties are done beside the deliveries. The invocation ends only after all of them, since
+	// Lambda freezes the environment then.
+	var chores sync.WaitGroup
+	chores.Go(func() { f.purge(ctx, a, b) })
+	chores.Go(func() { f.fill(ctx, a, b) })
+	defer chores.Wait()
 	v := f.newVigil(a, in, b)
 	defer v.relieveAtEnd(ctx)()
 	if err := work(ctx, a, v.budget(b), &report); err != nil || !brief || !v.tight() {
@@ -186,6 +187,18 @@ func (f *function) purge(ctx context.Context, a *assembly, b core.Budget) {
 	}()
 	if err := a.Purger.Tick(ctx, core.Budget{Until: b.Until, End: b.End}); err != nil {
 		f.log.Error("deleting old records failed", "error", err)
+	}
+}
+
+// fill fills lines, if that is due. An error does not fail the tick: a later tick tries it again.
+func (f *function) fill(ctx context.Context, a *assembly, b core.Budget) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.log.Error("panic while filling lines", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	if err := a.Filler.Tick(ctx, core.Budget{Until: b.Until, End: b.End}); err != nil {
+		f.log.Error("filling lines failed", "error", err)
 	}
 }
 
