@@ -61,6 +61,28 @@ func Holds(c *config.Config, store manage.HoldStore, clock core.Clock) *manage.H
 	return manage.NewHolds(store, clock, names(c))
 }
 
+// Lines returns the service of the lines of handlers and queues.
+func Lines(c *config.Config, store core.Store, clock core.Clock) *manage.Lines {
+	lines := manage.NewLines(store, clock, names(c), Lined(c))
+	lines.Waits = Waits(c, store, clock)
+	return lines
+}
+
+// Lined returns the lanes that have lines, handlers first.
+func Lined(c *config.Config) (lanes []core.Lane) {
+	for _, h := range c.SortedHandlers() {
+		if h.Lines.Limit > 0 {
+			lanes = append(lanes, core.HandlerLane(h.Name))
+		}
+	}
+	for _, q := range c.SortedQueues() {
+		if q.Lines.Limit > 0 {
+			lanes = append(lanes, core.QueueLane(q.Name))
+		}
+	}
+	return lanes
+}
+
 // Statistics returns the service of the state of all configured entries.
 func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
 	return manage.NewStatistics(store, clock, Lanes(c), shown(c))

@@ -139,7 +139,7 @@ alerts: [{url: "http://192.0.2.1/hook", type: slack, "on": [dlq]}]`), openStore(
 	httpAsk(h, "POST /events/shop/order.created", `{"id": 1, "total": 50}`)
 	stats := told[record.Stats](t, h, "GET /api/stats", "")
 	got := fmt.Sprint(len(stats.Handlers), len(stats.Queues), len(stats.Workflows), len(stats.Alerts), stats.Jobs)
-	if want := "2 1 1 1 {{4 0 0 0 0 0} 0}"; got != want {
+	if want := "2 1 1 1 {{4 0 0 0 0 0 0} 0}"; got != want {
 		t.Errorf("stats = %s of %+v, want %s", got, stats, want)
 	}
 	for _, s := range stats.Handlers {

@@ -58,6 +58,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Events(web.EventsOptions{Manager: g.Events, Tokens: tokens}),
 		web.Jobs(web.JobsOptions{Manager: g.Jobs, Tokens: tokens}),
 		web.Breakers(web.BreakersOptions{Reset: g.Breakers.Reset, Tokens: tokens}),
+		web.Lines(web.LinesOptions{Manager: g.Lines, Tokens: tokens}),
 		web.Holds(web.HoldsOptions{Manager: g.Holds, Tokens: tokens}),
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: Tail(g.config, g.Store, g.Clock).Look, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),

@@ -34,6 +34,9 @@ func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
 	if core.IsKind(err, core.NotFound) {
 		return Canceled{}, ErrEvent
 	}
+	if c.Canceled > 0 {
+		e.ringLines(ctx, id)
+	}
 	if err == nil {
 		err = e.cancelRuns(ctx, &c)
 	}
@@ -41,6 +44,21 @@ func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
 		tell(e.Observe, core.EventCanceled{ID: id, Jobs: c.Canceled, Running: c.Running, Runs: len(c.CanceledRuns)})
 	}
 	return c, err
+}
+
+// ringLines rings for the lanes in whose lines the event has jobs, because the next jobs of these
+// lines may be due now. Without the jobs nobody is rung for: a look at the database finds the next
+// jobs later.
+func (e *Events) ringLines(ctx context.Context, id core.ID) {
+	jobs, err := e.store.JobsOf(ctx, []core.ID{id})
+	if err != nil {
+		return
+	}
+	for _, j := range jobs[id] {
+		if j.Line != "" {
+			e.Bell.Ring(j.Lane)
+		}
+	}
 }
 
 // cancelRuns cancels the pending runs of an event, page by page.

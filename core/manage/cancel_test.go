@@ -111,6 +111,30 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// Cancel rings for the lanes whose lines may go on, and for no other.
+func TestCancelRings(t *testing.T) {
+	e, w := desk(t, 0)
+	event := core.Event{ID: numbered(1), Source: "shop", Type: "a", Payload: []byte("{}"), CreatedAt: noon}
+	_, err := w.Accept(t.Context(), core.Arrival{Event: event, Jobs: []core.NewJob{
+		{ID: core.FirstID(noon), Lane: "handler/plain", MaxAttempts: 1},
+		{ID: core.FirstID(noon.Add(time.Second)), Lane: "handler/lined", MaxAttempts: 1, Line: core.Line{Key: "7", Limit: 1}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Bell = &core.Bell{}
+	heard := e.Bell.Listen("handler/plain", "handler/lined")
+	for i, want := range [][]core.Lane{{"handler/lined"}, nil} { // the second call cancels nothing
+		e.clock = func() time.Time { return noon.Add(time.Duration(i) * time.Minute) }
+		if _, err := e.Cancel(t.Context(), event.ID); err != nil {
+			t.Fatal(err)
+		}
+		if rung := heard.Rung(); !slices.Equal(rung, want) {
+			t.Errorf("rung for %q, want %q", rung, want)
+		}
+	}
+}
+
 // A second Cancel changes nothing, and says nothing to the log.
 func TestCancelAgain(t *testing.T) {
 	e, w := desk(t, 2)

@@ -34,7 +34,7 @@ const (
 
 // Events are the stored events. They are safe for concurrent use.
 type Events struct {
-	// Bell rings for lanes that get jobs; it may be nil.
+	// Bell rings for lanes that get jobs, or whose lines go on; it may be nil.
 	Bell *core.Bell
 
 	// Observe receives a fact for each replayed or canceled event; it may be nil.
@@ -127,7 +127,7 @@ func (e *Events) Inspect(ctx context.Context, id core.ID) (Told, error) {
 	if err != nil {
 		return Told{}, err
 	}
-	waits, err := e.Waits.Of(ctx, jobs[id]...)
+	waits, err := e.Waits.Exactly(ctx, jobs[id]...)
 	return Told{Event: event, Jobs: e.Names.places().Jobs(jobs[id]), Runs: runs, Waits: waits, Declined: e.declined(event, jobs[id])}, err
 }
 

@@ -77,7 +77,7 @@ func (j *Jobs) job(ctx context.Context, id core.ID) (core.Job, error) {
 // Wait returns why a job of Job waits.
 func (j *Jobs) Wait(ctx context.Context, job core.Job) (Wait, error) {
 	job.Lane = j.Names.places().Stored(job.Lane)
-	waits, err := j.Waits.Of(ctx, job)
+	waits, err := j.Waits.Exactly(ctx, job)
 	return waits[job.ID], err
 }
 
@@ -140,6 +140,8 @@ func NotRetried(job core.Job, now time.Time) error {
 		return errSteps
 	case job.Status == core.Dead || job.Status == core.Canceled || waiting(job) && job.DueAt.After(now):
 		return nil
+	case job.Status == core.Waiting:
+		return core.Refuse(core.Invalid, "job %s waits in its line for the jobs before it; it is not brought forward", job.ID)
 	case waiting(job):
 		return core.Refuse(core.Invalid, "job %s is %s and due already; only jobs that are dead or canceled, or wait for a later attempt, can be retried", job.ID, job.Status)
 	}

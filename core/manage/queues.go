@@ -67,7 +67,7 @@ func (l Listed) Depth() int { return l.Pending + l.Processing }
 // long as it has messages that are pending, in flight or dead. They can be looked at,
 // revived for a later configuration, and deleted. Queues is safe for concurrent use.
 type Queues struct {
-	// Bell rings for a queue that gets messages back; it may be nil.
+	// Bell rings for a queue that gets messages back or is drained; it may be nil.
 	Bell *core.Bell
 
 	// Observe receives a fact for each retry and each deletion; it may be nil.
@@ -207,6 +207,7 @@ func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 		total += n
 		if err != nil || n < drainChunk {
 			if total > 0 {
+				q.Bell.Ring(lane) // messages that arrived meanwhile may be the next of their lines
 				tell(q.Observe, core.Drained{Queue: name, Messages: total})
 			}
 			return total, err

@@ -288,7 +288,12 @@ func TestDrain(t *testing.T) {
 	q := NewQueues(f, func() time.Time { return noon }, []Queue{{Name: "work"}})
 	var told []core.Fact
 	q.Observe = func(f core.Fact) { told = append(told, f) }
+	q.Bell = &core.Bell{}
+	heard := q.Bell.Listen("queue/work")
 	n, err := q.Drain(t.Context(), "work")
+	if rung := len(heard.Rung()); rung != 1 {
+		t.Errorf("the bell was rung for %d lanes, want the drained one", rung)
+	}
 	if !slices.Equal(told, []core.Fact{core.Drained{Queue: "work", Messages: n}}) {
 		t.Errorf("Drain of %d reported %+v", n, told)
 	}

@@ -15,6 +15,7 @@ type Hindrance string
 const (
 	NotDue        Hindrance = "time"            // the time of its next attempt, or the end of its delay, is in the future
 	LaneStopped   Hindrance = "hold"            // an operator holds its lane; see [Holds]
+	InLine        Hindrance = "line"            // the jobs before it in its line
 	BreakerOpen   Hindrance = "circuit_breaker" // its handler's deliveries fail; a probe finds out when they succeed again
 	RateReached   Hindrance = "rate_limit"      // the rate limit of its handler, or the ramp after its breaker closed
 	NoWorkerYet   Hindrance = "worker"          // none: the next free worker takes it
@@ -28,14 +29,21 @@ type Wait struct {
 	For   Hindrance
 	Until time.Time // the end of the hindrance, or the time of the next check; zero if unknown
 
-	Since  time.Time // when a hold began; zero for other hindrances
+	Since  time.Time // when a hold began, or when a dead job stopped the line; zero otherwise
 	Reason string    // of a hold, as its operator gave it; may be empty
+
+	// Job is a job that has a slot of the line: the one that stopped the line if Since is set.
+	// Place is the place in the line, 1 for the next job. It is 0 if it is not known, and beyond
+	// core.MaxPage. Both are zero for other hindrances.
+	Job   core.ID
+	Place int
 }
 
 // A LaneStore has the methods of a store that Waits uses.
 type LaneStore interface {
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
 	Holding(ctx context.Context, now time.Time) ([]core.Hold, error)
+	LinesOf(ctx context.Context, lane core.Lane, next int, keys ...string) ([]core.LineJobs, error)
 }
 
 // Waits finds out why jobs wait. It is safe for concurrent use. A nil Waits returns
@@ -61,8 +69,20 @@ func knownOf(lanes []core.Lane) map[core.Lane]bool {
 }
 
 // Of returns the waits of jobs; jobs that do not wait are absent. It queries the store once
-// for any number of jobs, once more if a lane of them is held, and not at all if none waits.
+// for any number of jobs, once more if a lane of them is held, once more for each lane with jobs
+// that wait in lines, and not at all if none waits. Wait.Place is 0.
 func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, error) {
+	return w.of(ctx, 0, jobs)
+}
+
+// Exactly is Of with the places in lines, for a few jobs: it reads up to core.MaxPage places of
+// each line.
+func (w *Waits) Exactly(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, error) {
+	return w.of(ctx, core.MaxPage, jobs)
+}
+
+// of returns the waits of jobs, and looks for them among the first places of their lines.
+func (w *Waits) of(ctx context.Context, places int, jobs []core.Job) (map[core.ID]Wait, error) {
 	lanes := lanesOf(jobs)
 	if w == nil || len(lanes) == 0 {
 		return nil, nil
@@ -85,7 +105,38 @@ func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, err
 			waits[j.ID] = wait
 		}
 	}
-	return waits, nil
+	return waits, w.inLines(ctx, places, jobs, waits)
+}
+
+// inLines completes the waits of the jobs that wait in lines.
+func (w *Waits) inLines(ctx context.Context, places int, jobs []core.Job, waits map[core.ID]Wait) error {
+	keys := map[core.Lane][]string{}
+	for _, j := range jobs {
+		if waits[j.ID].For == InLine && !slices.Contains(keys[j.Lane], j.Line) {
+			keys[j.Lane] = append(keys[j.Lane], j.Line)
+		}
+	}
+	for lane, keys := range keys {
+		lines, err := w.store.LinesOf(ctx, lane, places, keys...)
+		if err != nil {
+			return err
+		}
+		for _, j := range jobs {
+			if i := slices.Index(keys, j.Line); i >= 0 && j.Lane == lane && waits[j.ID].For == InLine {
+				waits[j.ID] = lineWait(j.ID, lines[i])
+			}
+		}
+	}
+	return nil
+}
+
+// lineWait returns the wait of a job in its line.
+func lineWait(id core.ID, line core.LineJobs) Wait {
+	wait := Wait{For: InLine, Since: line.StoppedAt, Job: line.StoppedBy, Place: slices.Index(line.Next, id) + 1}
+	if wait.Job == "" && len(line.Holders) > 0 {
+		wait.Job = line.Holders[0]
+	}
+	return wait
 }
 
 // reasons returns the reasons of the holds, by lane, if any of these lanes is held.
@@ -128,6 +179,8 @@ func (w *Waits) wait(j core.Job, g core.Gate, now time.Time) Wait {
 		return Wait{For: LaneStopped, Until: g.HoldEnd(), Since: g.HeldSince}
 	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs continue under the definition with which they began
 		return Wait{For: NotConfigured}
+	case j.Status == core.Waiting:
+		return Wait{For: InLine}
 	case g.Open() && !(early && j.DueAt.After(g.OpenUntil)):
 		return Wait{For: BreakerOpen, Until: g.OpenUntil}
 	case early:

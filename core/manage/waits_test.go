@@ -37,6 +37,18 @@ func (o *outlooks) Holding(_ context.Context, now time.Time) (all []core.Hold, _
 	return all, o.err
 }
 
+// LinesOf gives each line the holder H and the waiting jobs A and B. A dead job stops the line "stopped".
+func (o *outlooks) LinesOf(_ context.Context, _ core.Lane, next int, keys ...string) (lines []core.LineJobs, _ error) {
+	for _, k := range keys {
+		line := core.LineJobs{LineState: core.LineState{Key: k, Admitted: 1}, Holders: []core.ID{"H"}, Next: []core.ID{"A", "B"}[:min(next, 2)]}
+		if k == "stopped" {
+			line.StoppedAt, line.StoppedBy = noon, "D"
+		}
+		lines = append(lines, line)
+	}
+	return lines, o.err
+}
+
 func TestWhatJobsWaitFor(t *testing.T) {
 	soon, later, ago := noon.Add(time.Minute), noon.Add(time.Hour), noon.Add(-time.Minute)
 	open := func(until time.Time) core.Gate { return core.Gate{Failures: core.BreakerThreshold, OpenUntil: until} }
@@ -65,6 +77,10 @@ func TestWhatJobsWaitFor(t *testing.T) {
 		{"handler gone", core.Job{Lane: "handler/gone", Status: core.Retryable, DueAt: soon}, open(soon), Wait{For: NotConfigured}},
 		{"queue gone", core.Job{Lane: "queue/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NotConfigured}},
 		{"workflow gone", core.Job{Lane: "workflow/gone", Status: core.Available, DueAt: ago}, core.Gate{}, Wait{For: NoWorkerYet}},
+		{"in a line", core.Job{Lane: "handler/h", Status: core.Waiting, Line: "7"}, core.Gate{}, Wait{For: InLine, Job: "H"}},
+		{"in a line, breaker", core.Job{Lane: "handler/h", Status: core.Waiting, Line: "7"}, open(soon), Wait{For: InLine, Job: "H"}},
+		{"in a stopped line", core.Job{Lane: "queue/q", Status: core.Waiting, Line: "stopped"}, core.Gate{}, Wait{For: InLine, Job: "D", Since: noon}},
+		{"in a line, held", core.Job{Lane: "handler/h", Status: core.Waiting, Line: "7"}, held(core.NoEnd), Wait{For: LaneStopped, Since: ago, Reason: "r"}},
 		{"held", core.Job{Lane: "handler/h", Status: core.Available, DueAt: ago}, held(core.NoEnd), Wait{For: LaneStopped, Since: ago, Reason: "r"}},
 		{"held until a time", core.Job{Lane: "queue/q", Status: core.Available, DueAt: ago}, held(later), Wait{For: LaneStopped, Until: later, Since: ago, Reason: "r"}},
 		{"held, due before the end", core.Job{Lane: "handler/h", Status: core.Retryable, DueAt: soon}, held(later), Wait{For: LaneStopped, Until: later, Since: ago, Reason: "r"}},

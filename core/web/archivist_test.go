@@ -98,6 +98,37 @@ func (h holder) Release(_ context.Context, lane core.Lane) (bool, error) {
 	return lane == "queue/work", h.say("release %s", lane)
 }
 
+// liner knows two lines of billing. It is a type of its own, since its List is not that of events.
+type liner struct{ *archivist }
+
+func (l liner) List(_ context.Context, lane core.Lane, after string, limit int) (core.Page[core.LineState], error) {
+	if lane.Handler() == "nobody" {
+		return core.Page[core.LineState]{}, core.Refuse(core.NotFound, `no handler "nobody" is configured; there is billing`)
+	}
+	return core.Page[core.LineState]{Items: []core.LineState{{Key: "7", Admitted: 1, Waiting: 2, StoppedAt: noon, StoppedBy: jobNumber(1)}, {Key: hostile, Admitted: 1}}, More: true},
+		l.say("list lines %s %q %d", lane, after, limit)
+}
+
+func (l liner) Inspect(_ context.Context, lane core.Lane, key string) (manage.LineStory, error) {
+	dead, next := jobsStored()[0], jobsStored()[0]
+	next.ID, next.Status, next.LastError, next.Attempt = jobNumber(9), core.Waiting, "", 0
+	next.ScheduledAt, next.FinishedAt = time.Time{}, time.Time{}
+	dead.Line, next.Line = key, key
+	return manage.LineStory{LineState: core.LineState{Key: key, Admitted: 1, Waiting: 2, StoppedAt: noon, StoppedBy: dead.ID}, Holders: []core.Job{dead}, Next: []core.Job{next}},
+		l.say("inspect the line %s %q", lane, key)
+}
+
+func (l liner) Skip(ctx context.Context, id core.ID) error {
+	job, err := registrar{l.archivist}.Job(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case job.Status != core.Dead:
+		return core.Refuse(core.Invalid, "job %s is %s; only a dead job that stops its line can be skipped", id, job.Status)
+	}
+	return l.say("skip %s", id)
+}
+
 func (a *archivist) List(_ context.Context, f core.EventFilter) (core.Page[core.Event], error) {
 	page := core.Page[core.Event]{Items: eventsStored(), More: f.After == ""}
 	if f.Source == "idle" {
@@ -243,7 +274,7 @@ func (a registrar) RetryAll(_ context.Context, lane core.Lane) (int, error) {
 func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Minute)}
 	return manage.Stats{At: noon, Completed: 100_000, Lanes: []manage.LaneStats{
-		{Lane: "handler/billing", Tally: core.Tally{Pending: 7, Retryable: 5, Processing: 1, Dead: 3, Canceled: 4, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
+		{Lane: "handler/billing", Tally: core.Tally{Pending: 9, Waiting: 2, Stopped: 1, Retryable: 5, Processing: 1, Dead: 3, Canceled: 4, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
 		{Lane: "handler/idle"},
 		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, Canceled: 2, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},

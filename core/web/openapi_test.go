@@ -125,7 +125,7 @@ func compare(doc *openapi3.T, request, reply txtar.File, seen map[string]bool) e
 // beyond are words of refusals whose reasons a schema cannot tell.
 var beyond = []string{
 	"the query is malformed", "must be given once", "since must be before until", "must be a duration from",
-	"can be retried", "only failed and canceled runs can be redriven", "the body must be a JSON object",
+	"can be retried", "can be skipped", "only failed and canceled runs can be redriven", "the body must be a JSON object",
 	"unknown parameter",
 }
 

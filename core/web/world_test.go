@@ -115,6 +115,7 @@ func (w *world) handler() http.Handler {
 		web.Events(web.EventsOptions{Manager: w.archive, Tokens: w.tokens}),
 		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Tokens: w.tokens}),
 		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
+		web.Lines(web.LinesOptions{Manager: liner{w.archive}, Tokens: w.tokens}),
 		web.Holds(web.HoldsOptions{Manager: holder{w.archive}, Tokens: w.tokens}),
 		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Look: w.archive.Look, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))

@@ -83,7 +83,7 @@ func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 		if waits == nil {
 			waits = map[core.ID]manage.Wait{}
 		}
-		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time, Since: j.Waiting.Since.Time, Reason: j.Waiting.Reason}
+		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time, Since: j.Waiting.Since.Time, Reason: j.Waiting.Reason, Job: j.Waiting.Job, Place: j.Waiting.Place}
 	}
 	return waits
 }
@@ -111,7 +111,7 @@ func (j Jobs) Core() manage.JobPage {
 func (j Job) Core() core.Job {
 	// The handler of a step's job is its lane and the step's path: see Consumer.
 	job := core.Job{
-		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Status: j.Status,
+		ID: j.ID, EventID: j.EventID, Lane: LaneOf(strings.TrimSuffix(j.Handler, "/"+j.Step)), Line: j.Line, Status: j.Status,
 		Attempt: j.Attempt, MaxAttempts: attemptsOf(j.MaxAttempts), Earlier: j.Earlier, RunID: j.RunID, Step: j.Step, Host: j.Host,
 		LastError: string(j.LastError), CreatedAt: j.CreatedAt.Time, FinishedAt: j.CompletedAt.Time,
 	}

@@ -58,7 +58,7 @@ var (
 func someJob(t *rapid.T) core.Job {
 	budget := someBudget.Draw(t, "max") // records hold numbers of attempts, which repeats do not exceed
 	j := core.Job{
-		ID: someID.Draw(t, "id"), EventID: someID.Draw(t, "event"), Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"),
+		ID: someID.Draw(t, "id"), EventID: someID.Draw(t, "event"), Line: someText.Draw(t, "line"), Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"),
 		Attempt: rapid.IntRange(0, min(budget, 9)).Draw(t, "attempt"), MaxAttempts: budget, Earlier: rapid.IntRange(0, 9).Draw(t, "earlier"), DueAt: someTime.Draw(t, "due"),
 		LastError: someText.Draw(t, "error"), CreatedAt: someTime.Draw(t, "created"), FinishedAt: someTime.Draw(t, "finished"),
 	}
@@ -98,10 +98,15 @@ func TestThereAndBack(t *testing.T) {
 		same(t, "job", job, sent(t, JobOf(job)).Core())
 		listed := manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}, More: true}, Waits: map[core.ID]manage.Wait{job.ID: {For: manage.BreakerOpen, Until: someTime.Draw(t, "until")}}}
 		same(t, "jobs", listed, sent(t, JobsOf(listed)).Core())
-		waits := map[core.ID]manage.Wait{job.ID: {For: manage.LaneStopped, Until: someTime.Draw(t, "end"), Since: someTime.Draw(t, "since"), Reason: someText.Draw(t, "reason")}}
+		waits := map[core.ID]manage.Wait{job.ID: {For: manage.LaneStopped, Until: someTime.Draw(t, "end"), Since: someTime.Draw(t, "since"), Reason: someText.Draw(t, "reason"), Job: someID.Draw(t, "holder"), Place: rapid.IntRange(0, 9).Draw(t, "place")}}
 		same(t, "waits", waits, sent(t, JobsOf(manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}}, Waits: waits})).Core().Waits)
 		hold := core.Hold{Lane: rapid.SampledFrom([]core.Lane{"handler/billing", "queue/mail", "workflow/ship"}).Draw(t, "lane"), Since: someTime.Draw(t, "since"), Until: someTime.Draw(t, "end"), Reason: someText.Draw(t, "reason")}
 		same(t, "hold", hold, sent(t, HoldOf(hold)).Core())
+		line := core.LineState{Key: someText.Draw(t, "key"), Admitted: rapid.IntRange(0, 9).Draw(t, "admitted"), Waiting: rapid.IntRange(0, 9).Draw(t, "behind"), StoppedAt: someTime.Draw(t, "stopped"), StoppedBy: someID.Draw(t, "stopper")}
+		lines := core.Page[core.LineState]{Items: []core.LineState{line}, More: true}
+		same(t, "lines", lines, sent(t, LinesOf(lines)).Core())
+		story := manage.LineStory{LineState: line, Holders: []core.Job{job}, Next: []core.Job{}, Waits: waits}
+		same(t, "line", story, sent(t, StoryOfLine(story)).Core())
 		same(t, "run", run, sent(t, RunOf(run)).Core())
 		same(t, "runs", core.Page[core.Run]{Items: []core.Run{run}}, sent(t, RunsOf(core.Page[core.Run]{Items: []core.Run{run}})).Core())
 		attempt := core.Attempt{

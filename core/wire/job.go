@@ -30,6 +30,7 @@ type Job struct {
 	Handler     string      `json:"handler"`         // see Consumer
 	Host        string      `json:"host,omitempty"`  // of the place to which an alert is posted
 	Queue       string      `json:"queue,omitempty"` // of a message only
+	Line        string      `json:"line,omitempty"`  // of a job of a line only, its key
 	Status      core.Status `json:"status"`
 	Attempt     int         `json:"attempt"`
 	MaxAttempts *int        `json:"max_attempts"`              // null: unlimited
@@ -57,6 +58,7 @@ func JobOf(j core.Job) Job {
 		Handler:     Consumer(j),
 		Host:        j.Host,
 		Queue:       j.Lane.Queue(),
+		Line:        j.Line,
 		Status:      j.Status,
 		Attempt:     j.Number(),
 		MaxAttempts: budget(j),
@@ -92,8 +94,10 @@ type Wait struct {
 	For   manage.Hindrance `json:"for"`
 	Until Time             `json:"until"`
 
-	Since  Time   `json:"since,omitzero"`   // of a hold only
-	Reason string `json:"reason,omitempty"` // of a hold with a reason only
+	Since  Time    `json:"since,omitzero"`   // of a hold, or of a line that is stopped
+	Reason string  `json:"reason,omitempty"` // of a hold with a reason only
+	Job    core.ID `json:"job,omitempty"`    // of a line only, see manage.Wait
+	Place  int     `json:"place,omitzero"`   // of a line only, if it is known
 }
 
 // WaitingOf returns the record of a job with its wait.
@@ -101,7 +105,7 @@ func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
 	// A job that does not wait has no member for it, so scripts test for its presence.
 	if w != (manage.Wait{}) {
-		record.Waiting = &Wait{w.For, Time{w.Until}, Time{w.Since}, w.Reason}
+		record.Waiting = &Wait{w.For, Time{w.Until}, Time{w.Since}, w.Reason, w.Job, w.Place}
 	}
 	return record
 }

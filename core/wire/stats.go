@@ -23,6 +23,7 @@ type Stats struct {
 type Counts struct {
 	Available int `json:"available"`
 	Scheduled int `json:"scheduled"`
+	Waiting   int `json:"waiting"` // in their lines
 	Running   int `json:"running"`
 	Retryable int `json:"retryable"`
 	Dead      int `json:"dead"`
@@ -42,6 +43,9 @@ type WorkflowStats struct {
 	// ends by itself; null if it does not.
 	HeldSince Time `json:"held_since"`
 	HeldUntil Time `json:"held_until"`
+
+	// Stopped is the number of its lines that are stopped; absent of what has no lines.
+	Stopped int `json:"lines_stopped,omitzero"`
 }
 
 // HandlerStats is the state of a handler, or of a place of alerts.
@@ -103,7 +107,7 @@ func StatsOf(s manage.Stats) Stats {
 
 // add adds the state of a lane to the list of its kind, and its jobs to the total.
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
-	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Processing, l.Retryable, l.Dead, l.Canceled}, OldestDue: age(l.OldestDue, at)}
+	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Waiting, l.Processing, l.Retryable, l.Dead, l.Canceled}, OldestDue: age(l.OldestDue, at), Stopped: l.Stopped}
 	if l.Gate.Held(at) {
 		state.HeldSince, state.HeldUntil = Time{l.Gate.HeldSince}, Time{l.Gate.HoldEnd()}
 	}
@@ -123,6 +127,7 @@ func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	}
 	s.Jobs.Available += state.Available
 	s.Jobs.Scheduled += state.Scheduled
+	s.Jobs.Waiting += state.Waiting
 	s.Jobs.Running += state.Running
 	s.Jobs.Retryable += state.Retryable
 	s.Jobs.Dead += state.Dead

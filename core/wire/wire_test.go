@@ -41,7 +41,8 @@ func TestRecordsOfNothing(t *testing.T) {
 		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
 		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
 		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
-		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"scheduled":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},
+		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},
+		{StoryOfLine(manage.LineStory{}), `{"key":"","admitted":0,"waiting":0,"stopped_since":null,"stopped_by":null,"jobs":[],"next":[]}`},
 		{NewsOf(manage.News{}), `{"events":[],"jobs":[],"cursor":{"event":"","finished":null,"job":null},"has_more":false,"followed":0}`},
 	} {
 		if diff := cmp.Diff(tt.want, text(t, tt.record)); diff != "" {
@@ -135,7 +136,7 @@ func TestScheduledAt(t *testing.T) {
 func TestStats(t *testing.T) {
 	gate := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Second)}
 	half := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}
-	tally := core.Tally{Pending: 6, Scheduled: 1, Retryable: 2, Processing: 3, Dead: 4, Canceled: 5, OldestDue: noon.Add(-1500 * time.Millisecond)}
+	tally := core.Tally{Pending: 8, Waiting: 2, Stopped: 1, Scheduled: 1, Retryable: 2, Processing: 3, Dead: 4, Canceled: 5, OldestDue: noon.Add(-1500 * time.Millisecond)}
 	got := StatsOf(manage.Stats{At: noon, Completed: 9, Lanes: []manage.LaneStats{
 		{Lane: "handler/a", Tally: tally, Gate: gate},
 		{Lane: "handler/b", Gate: half},
@@ -143,15 +144,15 @@ func TestStats(t *testing.T) {
 		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon.Add(time.Second)}},
 		{Lane: "alert/slack-1", Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon}},
 	}})
-	const none = `"available":0,"scheduled":0,"running":0,"retryable":0,"dead":0,"canceled":0,"oldest_due_seconds":`
-	const some = `"available":3,"scheduled":1,"running":3,"retryable":2,"dead":4,"canceled":5,"oldest_due_seconds":1.5`
+	const none = `"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"oldest_due_seconds":`
+	const some = `"available":3,"scheduled":1,"waiting":2,"running":3,"retryable":2,"dead":4,"canceled":5,"oldest_due_seconds":1.5`
 	const free = `,"held_since":null,"held_until":null`
 	want := `{"at":"2026-11-20T12:00:00.007",` +
-		`"handlers":[{"name":"a",` + some + free + `,"circuit_breaker":"open","circuit_breaker_until":"2026-11-20T12:00:01.007","rate_limit_until":null},{"name":"b",` + none + `null` + free + `,"circuit_breaker":"half-open","circuit_breaker_until":"2026-11-20T12:00:00.007","rate_limit_until":null}],` +
-		`"queues":[{"name":"q",` + some + `,"held_since":"2026-11-20T11:59:59.007","held_until":null,"pending":6,"processing":3}],` +
+		`"handlers":[{"name":"a",` + some + free + `,"lines_stopped":1,"circuit_breaker":"open","circuit_breaker_until":"2026-11-20T12:00:01.007","rate_limit_until":null},{"name":"b",` + none + `null` + free + `,"circuit_breaker":"half-open","circuit_breaker_until":"2026-11-20T12:00:00.007","rate_limit_until":null}],` +
+		`"queues":[{"name":"q",` + some + `,"held_since":"2026-11-20T11:59:59.007","held_until":null,"lines_stopped":1,"pending":8,"processing":3}],` +
 		`"workflows":[{"name":"w",` + none + `0,"held_since":"2026-11-20T11:59:59.007","held_until":"2026-11-20T12:00:01.007"}],` +
 		`"alerts":[{"name":"slack-1",` + none + `null` + free + `,"circuit_breaker":"closed","circuit_breaker_until":null,"rate_limit_until":null}],` +
-		`"jobs":{"available":6,"scheduled":2,"running":6,"retryable":4,"dead":8,"canceled":10,"completed":9}}`
+		`"jobs":{"available":6,"scheduled":2,"waiting":4,"running":6,"retryable":4,"dead":8,"canceled":10,"completed":9}}`
 	if diff := cmp.Diff(want, text(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
