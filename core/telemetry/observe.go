@@ -75,7 +75,7 @@ func (o logger) observe(f core.Fact) {
 		o.runMoved(f)
 	case core.CalledIn:
 		o.calledIn(f)
-	case core.Replayed, core.EventCanceled, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased:
+	case core.Replayed, core.EventCanceled, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased, core.LineSkipped:
 		o.operated(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
@@ -280,6 +280,8 @@ func (o logger) operated(f core.Fact) {
 		o.held(f.Hold)
 	case core.LaneReleased:
 		line(o.delivery(f.Lane), slog.LevelInfo, "hold was ended; jobs go on", consumer(f.Lane))
+	case core.LineSkipped:
+		line(o.manage, slog.LevelInfo, "dead job skipped; its line goes on", slog.String("job", string(f.Job.ID)), consumer(f.Job.Lane))
 	}
 }
 

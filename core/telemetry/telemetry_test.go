@@ -121,6 +121,7 @@ func TestFactsAsLines(t *testing.T) {
 			`{"level":"WARN","msg":"held by an operator; its jobs wait","target":"worker","handler":"billing","until":"2026-11-20T07:28:11.000","reason":"their move"}`},
 		{core.LaneHeld{Hold: core.Hold{Lane: "queue/work", Since: at}}, `{"level":"WARN","msg":"held by an operator; its jobs wait","target":"pull","queue":"work"}`},
 		{core.LaneReleased{Lane: "workflow/ship"}, `{"level":"INFO","msg":"hold was ended; jobs go on","target":"workflow","workflow":"ship"}`},
+		{core.LineSkipped{Job: core.Job{ID: "J2", Lane: "handler/billing", Line: "7"}}, `{"level":"INFO","msg":"dead job skipped; its line goes on","target":"manage","job":"J2","handler":"billing"}`},
 		{places.Fact(core.BreakerMoved{Lane: alert.Lane}),
 			`{"level":"INFO","msg":"circuit breaker is closed; deliveries go on, slowly at first","target":"worker","lane":"alert/1"}`},
 		{places.Fact(core.Revived{ID: "J2", Lane: alert.Lane, Jobs: 1}), `{"level":"INFO","msg":"dead jobs retried","target":"manage","jobs":1,"job":"J2","lane":"alert/1"}`},

@@ -25,6 +25,7 @@ func (m *Metrics) Watch(stats func(context.Context) (manage.Stats, error), sendi
 		jobs:   description("jobs", "Jobs that are not completed, by the kind of their consumer, up to 100,000 of each consumer.", "kind", "status"),
 		oldest: description("oldest_due_seconds", "For how long the job that is due longest is due; 0 if none is.", "target"),
 		held:   description("held_seconds", "For how long an operator has held the target; 0 if it is not held.", "target"),
+		stops:  description("lines_stopped", "Lines that are stopped by dead jobs, which wait for an operator.", "target"),
 		open:   description("circuit_breaker_open", "1 if the circuit breaker of a handler is open.", "handler"),
 	}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: prefix, Name: "inflight_deliveries", Help: "Attempts under way in this process: of deliveries, alerts and steps.",
@@ -61,13 +62,13 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 // lanes collects the states of the lanes. If the statistics fail, the scrape has no numbers of
 // lanes instead of wrong ones. The error itself is counted by [Metrics.Store].
 type lanes struct {
-	ask                             func(context.Context) (manage.Stats, error)
-	depth, jobs, oldest, held, open *prometheus.Desc
+	ask                                    func(context.Context) (manage.Stats, error)
+	depth, jobs, oldest, held, stops, open *prometheus.Desc
 }
 
 // Describe sends the descriptions of the families.
 func (l *lanes) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.held, l.open} {
+	for _, d := range []*prometheus.Desc{l.depth, l.jobs, l.oldest, l.held, l.stops, l.open} {
 		to <- d
 	}
 }
@@ -110,8 +111,10 @@ func (l *lanes) collect(send func(*prometheus.Desc, float64, ...string), now tim
 	send(l.held, heldFor.Seconds(), s.Lane.Consumer())
 	switch kindOf(s.Lane) {
 	case ofQueue:
+		send(l.stops, float64(s.Stopped), s.Lane.Consumer())
 		send(l.depth, float64(s.Pending+s.Processing), s.Lane.Queue())
 	case ofHandler:
+		send(l.stops, float64(s.Stopped), s.Lane.Consumer())
 		isOpen := 0.0
 		if s.Gate.Open() {
 			isOpen = 1
@@ -125,12 +128,13 @@ func byKind(all []manage.LaneStats) map[string]map[core.Status]int {
 	count := map[string]map[core.Status]int{}
 	// Each kind and status has a number, also 0, so that a graph has no gaps.
 	for _, kind := range kinds {
-		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0, core.Canceled: 0}
+		count[kind] = map[core.Status]int{core.Available: 0, core.Scheduled: 0, core.Waiting: 0, core.Running: 0, core.Retryable: 0, core.Dead: 0, core.Canceled: 0}
 	}
 	for _, s := range all {
 		of := count[kindOf(s.Lane)]
 		of[core.Available] += s.Available()
 		of[core.Scheduled] += s.Scheduled
+		of[core.Waiting] += s.Waiting
 		of[core.Running] += s.Processing
 		of[core.Retryable] += s.Retryable
 		of[core.Dead] += s.Dead

@@ -96,6 +96,7 @@ var logged = map[string]string{
 	"EventCanceled":       "the jobs are in the numbers of canceled ones",
 	"LaneHeld":            "held_seconds is read at each scrape, also of holds that other processes made",
 	"LaneReleased":        "held_seconds is read at each scrape",
+	"LineSkipped":         "lines_stopped is read at each scrape",
 	"Drained":             "what an operator did to one queue is told once",
 	"ClocksDiffer":        "a gauge tells the difference",
 	"DatabaseClockJumped": "the gauge of the difference moves with it",
@@ -204,6 +205,7 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Revived{Jobs: 2}, nil},
 		{core.LaneHeld{Hold: core.Hold{Lane: "handler/billing"}}, nil},
 		{core.LaneReleased{Lane: "handler/billing"}, nil},
+		{core.LineSkipped{}, nil},
 		{core.Drained{Messages: 2}, nil},
 
 		{core.ConnectionClosed{Why: core.ClosedIdle}, []string{`connections_closed_total{reason="idle"} +1`}},
@@ -330,14 +332,14 @@ func TestGauges(t *testing.T) {
 			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Canceled: 6, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
 				Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}},
 			{Lane: "handler/mail", Tally: core.Tally{Pending: 1, OldestDue: noon.Add(time.Second)}},
-			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
+			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4, Waiting: 3, Stopped: 2}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon}},
 			{Lane: "alert/0123", Tally: core.Tally{Retryable: 1, Pending: 1}},
 		}}, nil
 	})
 	got := scrape(t, m)
 	maps.DeleteFunc(got, func(name, _ string) bool {
-		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|held_|circuit_breaker_open|inflight|clock_offset)`).MatchString(name)
+		return !regexp.MustCompile(`^(queue_depth|jobs\{|oldest_due|held_|lines_|circuit_breaker_open|inflight|clock_offset)`).MatchString(name)
 	})
 	want := map[string]string{
 		"inflight_deliveries":                          "7",
@@ -355,26 +357,33 @@ func TestGauges(t *testing.T) {
 		`held_seconds{target="queue/work"}`:            "3600",
 		`held_seconds{target="workflow/fulfil"}`:       "0",
 		`held_seconds{target="alert/0123"}`:            "0",
+		`lines_stopped{target="billing"}`:              "0",
+		`lines_stopped{target="mail"}`:                 "0",
+		`lines_stopped{target="queue/work"}`:           "2",
 		`jobs{kind="handler",status="available"}`:      "3",
 		`jobs{kind="handler",status="scheduled"}`:      "0",
+		`jobs{kind="handler",status="waiting"}`:        "0",
 		`jobs{kind="handler",status="running"}`:        "2",
 		`jobs{kind="handler",status="retryable"}`:      "3",
 		`jobs{kind="handler",status="dead"}`:           "1",
 		`jobs{kind="handler",status="canceled"}`:       "6",
-		`jobs{kind="queue",status="available"}`:        "10",
+		`jobs{kind="queue",status="available"}`:        "7",
 		`jobs{kind="queue",status="scheduled"}`:        "0",
+		`jobs{kind="queue",status="waiting"}`:          "3",
 		`jobs{kind="queue",status="running"}`:          "4",
 		`jobs{kind="queue",status="retryable"}`:        "0",
 		`jobs{kind="queue",status="dead"}`:             "0",
 		`jobs{kind="queue",status="canceled"}`:         "0",
 		`jobs{kind="workflow",status="available"}`:     "2",
 		`jobs{kind="workflow",status="scheduled"}`:     "4",
+		`jobs{kind="workflow",status="waiting"}`:       "0",
 		`jobs{kind="workflow",status="running"}`:       "0",
 		`jobs{kind="workflow",status="retryable"}`:     "1",
 		`jobs{kind="workflow",status="dead"}`:          "8",
 		`jobs{kind="workflow",status="canceled"}`:      "0",
 		`jobs{kind="alert",status="available"}`:        "0",
 		`jobs{kind="alert",status="scheduled"}`:        "0",
+		`jobs{kind="alert",status="waiting"}`:          "0",
 		`jobs{kind="alert",status="running"}`:          "0",
 		`jobs{kind="alert",status="retryable"}`:        "1",
 		`jobs{kind="alert",status="dead"}`:             "0",
@@ -444,6 +453,7 @@ inflight_deliveries gauge
 intake_duration_seconds histogram
 jobs gauge
 jobs_created_total counter
+lines_stopped gauge
 oldest_due_seconds gauge
 purges_total counter
 queue_depth gauge

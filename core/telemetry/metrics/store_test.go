@@ -137,6 +137,26 @@ func (f *recorder) Holding(context.Context, time.Time) (r []core.Hold, err error
 	return r, f.answer("Holding")
 }
 
+func (f *recorder) Lines(context.Context, core.Lane, string, int) (r core.Page[core.LineState], err error) {
+	return r, f.answer("Lines")
+}
+
+func (f *recorder) LinesOf(context.Context, core.Lane, int, ...string) (r []core.LineJobs, err error) {
+	return r, f.answer("LinesOf")
+}
+
+func (f *recorder) AckLined(context.Context, time.Time, core.Lane, int, []core.Ref) (r int, err error) {
+	return r, f.answer("AckLined")
+}
+
+func (f *recorder) Skip(context.Context, time.Time, core.ID) (r bool, err error) {
+	return r, f.answer("Skip")
+}
+
+func (f *recorder) Fill(context.Context, time.Time, core.Lane, int, string) (r string, err error) {
+	return r, f.answer("Fill")
+}
+
 func (f *recorder) CloseBreakers(context.Context, time.Time, ...core.Lane) (r []core.Lane, err error) {
 	return r, f.answer("CloseBreakers")
 }

@@ -88,6 +88,7 @@ var groups = []struct {
 	{"workflows", settings, (*local).workflows},
 	{"breakers", tables, (*local).breakers},
 	{"holds", tables, (*local).holds},
+	{"lines", tables, (*local).lines},
 	{"leftovers", tables, (*local).leftovers},
 	{"alerts", settings, (*local).alerts},
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Outside checks a running gateway through its address: its health, the access to its API, its
-// clock, the handlers whose breaker is open, and the holds. It returns an error only if ctx ends. Any other
+// clock, the handlers whose breaker is open, the holds, and the stopped lines. It returns an error only if ctx ends. Any other
 // failure is the result of a check.
 func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 	v := outside{Client: c}
@@ -23,6 +23,7 @@ func Outside(ctx context.Context, c *remote.Client) ([]Check, error) {
 		checks = append(checks, v.clock())
 		checks = append(checks, v.breakers()...)
 		checks = append(checks, v.holds()...)
+		checks = append(checks, v.lines(ctx)...)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -154,6 +155,28 @@ func (v *outside) holds() (found []Check) {
 	}
 	if len(found) == 0 {
 		found = []Check{{Name: "holds", Status: OK, Detail: nothingHeld}}
+	}
+	return found
+}
+
+// lines describes the lines that dead jobs stop. A gateway of an earlier version has no lines.
+func (v *outside) lines(ctx context.Context) (found []Check) {
+	if v.apiErr != nil {
+		return []Check{{Name: "lines", Status: Skipped, Detail: "the management API does not answer", Blocked: true}}
+	}
+	add := func(lane core.Lane, stopped int) {
+		if stopped > 0 {
+			found = append(found, stoppedChecks(ctx, v.Lines().List, lane, stopped, fmt.Sprintf(" --url %s", v.Base()))...)
+		}
+	}
+	for _, h := range v.stats.Handlers {
+		add(core.HandlerLane(h.Name), h.Stopped)
+	}
+	for _, q := range v.stats.Queues {
+		add(core.QueueLane(q.Name), q.Stopped)
+	}
+	if len(found) == 0 {
+		found = []Check{{Name: "lines", Status: OK, Detail: noneStopped}}
 	}
 	return found
 }
