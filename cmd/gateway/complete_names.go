@@ -125,6 +125,16 @@ func (a *app) holdable(c *cobra.Command) []cobra.Completion {
 	return slices.DeleteFunc(a.consumerNames(c), func(w cobra.Completion) bool { return wire.LaneOf(w).Alert() })
 }
 
+// linedNames offers the names of handlers and queues, as "gateway lines" takes them. A key has no
+// completion.
+func (a *app) linedNames(c *cobra.Command) []cobra.Completion {
+	words := a.handlerNames(c)
+	for _, q := range a.queueNames(c) {
+		words = append(words, string(core.QueueLane(q)))
+	}
+	return words
+}
+
 // heldNames offers the names that are held.
 func (a *app) heldNames(c *cobra.Command) []cobra.Completion {
 	return a.offer(c, func(ctx context.Context, op *operator) []cobra.Completion {

@@ -37,7 +37,8 @@ func TestDoctorFromOutside(t *testing.T) {
 	well := stub{status: 200, body: `{"status":"ok","queue_depth":3}`}
 	const fine = "ok       server    a gateway runs at $AT; unfinished jobs: 3\n"
 	const taken = "ok       security  the management API asks for a token, and takes this one\n"
-	const free = "ok       holds     nothing is held\n"
+	const flows = "ok       lines     no line is stopped\n"
+	const free = "ok       holds     nothing is held\n" + flows
 	const closed = "ok       breakers  all closed: no handler's deliveries wait for it to recover\n" + free
 	for _, c := range []struct {
 		name  string
@@ -63,7 +64,7 @@ func TestDoctorFromOutside(t *testing.T) {
 			`"queues":[{"name":"work","held_since":"2026-11-18T12:00:00","held_until":"2026-11-21T12:00:00"},{"name":"free","held_since":null,"held_until":null}],"workflows":[{"name":"ship","held_since":"2026-11-20T11:00:00","held_until":null}]}`},
 			fine + taken + strings.TrimSuffix(closed, free) + `ok       holds     mail\u202e is held since 2026-11-20T11:00:00.000` + "\n" +
 				`warning  holds     queue/work is held since 2026-11-18T12:00:00.000 until 2026-11-21T12:00:00.000; "gateway release queue/work --url $AT" lets it go on` + "\n" +
-				"ok       holds     workflow/ship is held since 2026-11-20T11:00:00.000\n", exitDone},
+				"ok       holds     workflow/ship is held since 2026-11-20T11:00:00.000\n" + flows, exitDone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.there.stats == "" {

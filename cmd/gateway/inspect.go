@@ -99,6 +99,7 @@ func (a *app) printStories(stories []jobStory) {
 	for _, s := range stories {
 		j := s.job
 		a.Printf("\njob %s for %s: %s", terminal.Visible(string(j.ID)), terminal.Visible(consumerText(j)), a.paintStatus(string(j.Status)))
+		a.PrintField("  ", "line", terminal.Visible(j.Line))
 		a.PrintField("  ", "attempt", attemptText(j, " of ")+earlierText(j))
 		a.printTimes(j)
 		a.PrintField("  ", "waits for", waitText(j, s.wait))
@@ -161,6 +162,8 @@ func waitText(j core.Job, w manage.Wait) string {
 		return "its time to come"
 	case manage.LaneStopped:
 		return "its release: " + holdText(name, w.Since, w.Until, w.Reason)
+	case manage.InLine:
+		return lineText(j, w)
 	case manage.BreakerOpen:
 		return fmt.Sprintf("the circuit breaker of %s, which is open; one delivery is tried at %s", name, moment(w.Until))
 	case manage.RateReached:

@@ -16,15 +16,16 @@ import (
 func newJobs(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "jobs",
-		Short: "List jobs, and retry dead ones",
+		Short: "List jobs, and retry or skip dead ones",
 		Long: `A job is one event to be delivered to one handler, a message of one queue, or a step of
 a workflow run. It is available, scheduled (it waits for its time: a wait or a callback of a
-workflow), running, completed, retryable (failed, waiting for its next attempt), dead
-(given up on) or canceled (ended by an operator).`,
+workflow), waiting (in its line, for the jobs before it), running, completed, retryable
+(failed, waiting for its next attempt), dead (given up on) or canceled (ended by an
+operator).`,
 		Example: `  gateway jobs list --status dead
   gateway jobs retry`,
 		GroupID: groupInspect,
-	}, newJobsList(a), newJobsRetry(a))
+	}, newJobsList(a), newJobsRetry(a), newJobsSkip(a))
 }
 
 // newJobsList makes "gateway jobs list": the newest jobs, a page at a time, with the reasons
@@ -43,12 +44,14 @@ func newJobsList(a *app) *cobra.Command {
 		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
 NEXT is when a job that waits is tried at the earliest. WAITS FOR says what is in its way:
 backoff (after a failure), its time (it is scheduled), circuit breaker (deliveries to its handler
-fail), rate limit, worker (nothing: a gateway that runs takes it), consumer (of its
-queue), or configuration (its handler or queue is not configured).
+fail), line (the jobs before it in its line), rate limit, worker (nothing: a gateway that
+runs takes it), consumer (of its queue), or configuration (its handler or queue is not
+configured).
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs list --status dead
   gateway jobs list --handler billing --since 1h --limit 10
+  gateway jobs list --handler billing --status waiting
   gateway jobs list --handler queue/orders --status running
   gateway jobs list --handler workflow/fulfil-order --status scheduled
   gateway jobs list --json | jq -r '.jobs[].last_error'`,
@@ -66,7 +69,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 	page.register(c)
 	made.register(c, "jobs made")
-	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, running, completed, retryable, dead or canceled")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, waiting, running, completed, retryable, dead or canceled")
 	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name>, workflow/<name> or alert/<number>")
 	a.complete(c, "status", statusNames)
 	a.complete(c, "handler", a.consumerNames)

@@ -26,7 +26,7 @@ var manual = []topic{
 	{"events-in", "Routes, payloads, CloudEvents, SNS, schedules, duplicates, limits"},
 	{"verification", "How webhooks prove their senders"},
 	{"deliveries", "Headers, retries, gRPC, rate limits, circuit breakers"},
-	{"pace-and-order", "Holds, delays and cancel"},
+	{"pace-and-order", "Holds, delays, cancel and lines"},
 	{"expressions", "Filters, transforms and paths"},
 	{"pull-queues", "Consumers that receive and acknowledge messages"},
 	{"workflows", "Steps, choices, branches, waits, callbacks"},

@@ -70,6 +70,7 @@ type operator struct {
 
 	breakers breakerService
 	holds    holdService
+	lines    lineService
 	handlers func(context.Context) ([]string, error) // the names of the configured handlers
 
 	close func()
@@ -136,6 +137,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 
 		breakers: gateway.Breakers(cfg, s, clock),
 		holds:    gateway.Holds(cfg, s, clock),
+		lines:    gateway.Lines(cfg, s, clock),
 		handlers: func(context.Context) ([]string, error) {
 			return wire.List(cfg.SortedHandlers(), func(h config.Handler) string { return h.Name }), nil
 		},

@@ -196,6 +196,7 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		tail:     c.Tail(),
 		breakers: c.Breakers(),
 		holds:    c.Holds(),
+		lines:    c.Lines(),
 		stats:    c.Stats,
 		handlers: func(ctx context.Context) ([]string, error) {
 			stats, err := c.Glance(ctx)

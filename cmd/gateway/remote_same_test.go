@@ -20,7 +20,7 @@ import (
 )
 
 // lookLines are the command lines of a transcript that change nothing.
-var lookLines = regexp.MustCompile(`(?m)^(?:exec|exits \d) gateway ((?:events list|jobs list|inspect|queues (?:list|inspect|peek|dlq)|workflow-runs (?:list|inspect))\b[^'$\n]*)$`)
+var lookLines = regexp.MustCompile(`(?m)^(?:exec|exits \d) gateway ((?:events list|jobs list|lines (?:list|inspect)|inspect|queues (?:list|inspect|peek|dlq)|workflow-runs (?:list|inspect))\b[^'$\n]*)$`)
 
 // untold matches lines that a server's answer cannot fill, or fills better.
 var untold = regexp.MustCompile(`(?m)^(filter|key|max attempts|visible since|content type|source|received|deadline) .*\n`)
@@ -28,7 +28,7 @@ var untold = regexp.MustCompile(`(?m)^(filter|key|max attempts|visible since|con
 // TestServerSaysTheSame runs the read-only commands of the transcripts twice: on the database,
 // and on a server with the same database.
 func TestServerSaysTheSame(t *testing.T) {
-	for script, least := range map[string]int{"events": 5, "jobs": 5, "inspect": 8, "queues": 15, "workflow_runs": 10} {
+	for script, least := range map[string]int{"events": 5, "jobs": 5, "lines": 5, "inspect": 8, "queues": 15, "workflow_runs": 10} {
 		t.Run(script, func(t *testing.T) {
 			text, err := os.ReadFile("testdata/script/" + script + ".txtar")
 			if err != nil {

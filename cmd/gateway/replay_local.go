@@ -67,7 +67,7 @@ func newReplayLocal(a *app) *cobra.Command {
 	}
 	r.register(a, c, "exactly this `type`, or, with a * at its end, of all that begin so")
 	flags := c.Flags()
-	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, scheduled, running, completed, retryable, dead or canceled")
+	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, scheduled, waiting, running, completed, retryable, dead or canceled")
 	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1 and the configured port)")
 	flags.StringVar(&r.name, "run", "", "do not send again what was sent under this `name` (default a new one)")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")

@@ -47,6 +47,7 @@ var commands = []func(*app) *cobra.Command{
 	newReplayLocal,
 	newTail,
 	newJobs,
+	newLines,
 	newQueues,
 	newHold,
 	newRelease,

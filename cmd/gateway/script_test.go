@@ -164,6 +164,7 @@ type seedEvent struct {
 type seedJob struct {
 	ID             core.ID
 	Handler, Queue string
+	Line           string // its key; the line has a limit of 1, and its dead jobs stop it
 	MaxAttempts    int
 	Attempts       []seedAttempt
 }
@@ -173,6 +174,13 @@ func (j seedJob) lane() core.Lane {
 		return core.QueueLane(j.Queue)
 	}
 	return core.HandlerLane(j.Handler)
+}
+
+func (j seedJob) line() core.Line {
+	if j.Line == "" {
+		return core.Line{}
+	}
+	return core.Line{Key: j.Line, Limit: 1}
 }
 
 // A seedAttempt ends in a status, or its lease ends without one.
@@ -249,7 +257,7 @@ func (s seeder) event(e seedEvent) error {
 		ContentType: e.ContentType, DeliveryID: e.DeliveryID, Headers: e.Headers, CreatedAt: e.At.t,
 	}}
 	for _, j := range e.Jobs {
-		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: j.lane(), MaxAttempts: cmp.Or(j.MaxAttempts, core.Unlimited)})
+		arrival.Jobs = append(arrival.Jobs, core.NewJob{ID: j.ID, Lane: j.lane(), MaxAttempts: cmp.Or(j.MaxAttempts, core.Unlimited), Line: j.line()})
 		s.due[j.ID] = e.At.t
 	}
 	for _, r := range e.Runs {
@@ -284,7 +292,7 @@ func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
 		return err
 	}
 	_, err = s.Settle(context.Background(), core.Outcome{
-		JobID: j.ID, Lease: job.Lease, Status: a.Then, DueAt: a.Due.t,
+		JobID: j.ID, Lane: j.lane(), Line: j.line(), StopsLine: true, Lease: job.Lease, Status: a.Then, DueAt: a.Due.t,
 		At: a.At.t.Add(time.Duration(a.MS) * time.Millisecond),
 		Attempt: core.Attempt{
 			Number: number, StatusCode: a.StatusCode, Error: a.Error, Response: a.Response,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +26,7 @@ func newStatus(a *app) *cobra.Command {
 		Short: "Show how each handler, queue and workflow stands",
 		Long: `Show for each handler, queue, workflow and place for alerts how many jobs it has of each
 status, for how long the job is due that is due longest, and what holds its jobs up: an
-hold, an open circuit breaker or a rate limit. Numbers end at 100000.
+hold, an open circuit breaker, a rate limit or stopped lines. Numbers end at 100000.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway status
@@ -56,17 +57,31 @@ func (a *app) status(ctx context.Context) error {
 	})
 }
 
+// waitingColumn is the place of the column of the jobs that wait in lines, behind the scheduled
+// ones.
+const waitingColumn = 3
+
 // statusGrid returns the table of the stats. Consumers that are no handlers have their kind
 // before the name, in the form in which other commands take it with --handler.
 func statusGrid(s wire.Stats) terminal.Grid {
+	// Most gateways have no lines, and the table is wide: so the column is there only if a job waits
+	// in a line.
+	lined := s.Jobs.Waiting > 0
 	g := terminal.Grid{Heading: []string{"CONSUMER", "AVAILABLE", "SCHEDULED", "RUNNING", "RETRYABLE", "DEAD", "OLDEST DUE", "WAITS FOR"}}
+	if lined {
+		g.Heading = slices.Insert(g.Heading, waitingColumn, "WAITING")
+	}
 	// A consumer without a due job has a dash, not 0: 0 s would mean that a job became due now.
 	add := func(prefix string, c wire.WorkflowStats, held string) {
 		oldest := "-"
 		if c.OldestDue != nil {
 			oldest = terminal.Span(time.Duration(*c.OldestDue * float64(time.Second)))
 		}
-		g.Add(terminal.Visible(prefix+c.Name), strconv.Itoa(c.Available), strconv.Itoa(c.Scheduled), strconv.Itoa(c.Running), strconv.Itoa(c.Retryable), strconv.Itoa(c.Dead), oldest, terminal.OrDash(held))
+		row := []string{terminal.Visible(prefix + c.Name), strconv.Itoa(c.Available), strconv.Itoa(c.Scheduled), strconv.Itoa(c.Running), strconv.Itoa(c.Retryable), strconv.Itoa(c.Dead), oldest, terminal.OrDash(held)}
+		if lined {
+			row = slices.Insert(row, waitingColumn, strconv.Itoa(c.Waiting))
+		}
+		g.Add(row...)
 	}
 	for _, h := range s.Handlers {
 		add("", h.WorkflowStats, heldUp(h))
@@ -88,6 +103,8 @@ func statusGrid(s wire.Stats) terminal.Grid {
 // held returns the hold of a consumer; "" if it is not held.
 func held(c wire.WorkflowStats) string {
 	switch {
+	case c.HeldSince.IsZero() && c.Stopped > 0:
+		return stoppedText(c.Stopped)
 	case c.HeldSince.IsZero():
 		return ""
 	case c.HeldUntil.IsZero():
@@ -96,13 +113,16 @@ func held(c wire.WorkflowStats) string {
 	return "hold until " + core.FormatTime(c.HeldUntil.Time)
 }
 
+// stoppedText says how many lines are stopped.
+func stoppedText(n int) string { return terminal.Count(n, "stopped line") }
+
 // heldUp returns why all jobs of a handler wait; "" if they do not.
 func heldUp(h wire.HandlerStats) string {
 	switch {
 	case !h.HeldSince.IsZero():
 		return held(h.WorkflowStats)
 	case h.Breaker == wire.BreakerClosed && h.RateUntil.IsZero():
-		return ""
+		return held(h.WorkflowStats)
 	case h.Breaker == wire.BreakerClosed:
 		return "rate limit until " + core.FormatTime(h.RateUntil.Time)
 	case h.BreakerUntil.IsZero(): // an older server does not return it

@@ -54,7 +54,7 @@ func newTail(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&source, "source", "", "only events of this `source`, and their jobs")
-	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, running, completed, retryable, dead or canceled")
+	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, waiting, running, completed, retryable, dead or canceled")
 	sinceFlag(c, &since, "begin at this `time`")
 	a.complete(c, "source", a.sourceNames)
 	a.complete(c, "status", statusNames)
