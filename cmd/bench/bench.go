@@ -124,6 +124,8 @@ var cells = []struct {
 	{"latency", true, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).latency},
 	{"pull", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
 	{"workflow", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).workflow},
+	{"lines", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).lines},
+	{"undue", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).undue},
 	{"statistics", false, []string{server.Postgres}, (*bench).statistics},
 	{"slots", false, []string{server.SQLite}, (*bench).slots},
 	{"idle", true, []string{server.SQLite}, (*bench).idle},

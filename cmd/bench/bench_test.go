@@ -78,6 +78,7 @@ func TestSmallestRound(t *testing.T) {
 	queues := []string{"of 10: rate, gateway: ", "of 10: rate, table"}
 	wakeUps := []string{"send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: "}
 	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, at 200/s, gateway: "}
+	lines := []string{"a key an event: rate, gateway: ", "one key: rate, gateway, without lines: ", "3 x 10k jobs that are not due: rate, gateway: "}
 	pgbench, withPgbench := []string{"postgres on 1ms"}, []string(nil)
 	if server.FindPgbench() != "" {
 		pgbench, withPgbench = append(pgbench, "pool 32: ", "rate, pgbench: "), []string{"-pgbench"}
@@ -91,7 +92,7 @@ func TestSmallestRound(t *testing.T) {
 		{"postgres", "cpu", "e2e,pull,statistics,operate", [][]string{rates, queues, wakeUps, operations,
 			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}, nil},
 		{"postgres", "1ms", "intake", [][]string{rates, pgbench}, withPgbench},
-		{"mysql", "cpu", "intake,pull", [][]string{rates, queues, wakeUps}, nil},
+		{"mysql", "cpu", "intake,pull,lines,undue", [][]string{rates, queues, wakeUps, lines}, nil},
 		{"hosted", "disk", "intake,batches,pull", [][]string{rates, batches, queues}, nil},
 	} {
 		t.Run(c.db+" on "+c.medium, func(t *testing.T) {

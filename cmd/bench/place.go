@@ -16,7 +16,8 @@ type place struct {
 	system   system
 	dir      string
 	database *server.Database
-	keep     int // hours until finished records are purged, or 0 for the default
+	keep     int    // hours until finished records are purged, or 0 for the default
+	key      string // path to the key of the handler's lines; "" for no lines
 }
 
 // place makes a place with a fresh database. The folder holds configuration and log, and no

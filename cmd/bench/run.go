@@ -26,6 +26,7 @@ type shape struct {
 	delay  time.Duration // of the sink's answers
 	steps  int           // of a workflow in place of the handler; 0 for none
 	batch  int           // events in a request; 0 for requests that are an event
+	key    string        // path to the key of the handler's lines; "" for no lines
 
 	before func(*running) error // called after the warm-up, may be nil
 	after  func(*running) error // called once everything is delivered, may be nil
@@ -57,7 +58,7 @@ func launch(ctx context.Context, p place, cfg sink.Config, slots int) (*running,
 	r := &running{place: p, sink: receiver}
 	if r.port, err = lend(); err == nil {
 		var spec proc.Spec
-		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: r.port.Addr(), sink: receiver.URL(), slots: slots, steps: cfg.Steps, keep: p.keep}); err == nil {
+		if spec, err = p.system.start(setup{dir: p.dir, database: p.database, addr: r.port.Addr(), sink: receiver.URL(), slots: slots, steps: cfg.Steps, keep: p.keep, key: p.key}); err == nil {
 			r.child, err = proc.Start(ctx, spec)
 		}
 	}
@@ -96,6 +97,7 @@ func (b *bench) run(ctx context.Context, s system, sh shape) (f figures, err err
 	if err != nil {
 		return f, err
 	}
+	p.key = sh.key
 	// A fresh database for each run: tables that grew in earlier rounds would make later ones
 	// slower.
 	defer func() { err = errors.Join(err, p.close()) }()

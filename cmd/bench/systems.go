@@ -54,6 +54,7 @@ type setup struct {
 	slots    int    // deliveries at a time; 0 is the default of 10, intakeOnly and queued none
 	steps    int    // of a workflow in place of the handler, at most 10; 0 for none
 	keep     int    // hours until finished records are purged, or 0 for the default
+	key      string // path to the key of the handler's lines; "" for no lines
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway has no such
@@ -144,6 +145,10 @@ func (s setup) consumer() string {
 		return text
 	}
 	handler := fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
+	if s.key != "" {
+		// The second handler is the held one of [server.Database.PileUndue].
+		return "  other: {type: event}\n" + handler + fmt.Sprintf("    lines: {key: %s}\n  held: {source: other, url: '%s'}\n", s.key, s.sink)
+	}
 	if s.slots == stocked {
 		return s.stock() + handler + s.stockedHandlers()
 	}

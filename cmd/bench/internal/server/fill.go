@@ -34,6 +34,11 @@ func (d *Database) Fill(ctx context.Context, events int) error {
 // hours. Their events do not exist.
 func (d *Database) Pile(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, pilings) }
 
+// PileUndue inserts jobs into a database with the gateway's tables, of each kind as many: scheduled
+// jobs of the handler sink, jobs of the handler held, which it holds, and jobs of the handler sink
+// that wait in one line. Their events do not exist.
+func (d *Database) PileUndue(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, undue) }
+
 // The statements insert all rows at once in SQL, since a million events through the API would
 // take many minutes. They name the columns of the gateway's schema: a column without a default
 // that is added there has to be added here.
@@ -131,6 +136,20 @@ var pilings = []string{
 		CASE i % 1000 WHEN 0 THEN 'completed' WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'available' END,
 		CASE WHEN i % 1000 < 3 THEN 1 ELSE 0 END, 2147483647, CASE i % 1000 WHEN 0 THEN NULL WHEN 1 THEN NULL WHEN 2 THEN {now} + 7200000 + i ELSE at END,
 		'', at, CASE WHEN i % 1000 < 2 THEN at + 20 END FROM {n}`,
+}
+
+// undue are the statements of PileUndue. The job with the slot of the line is scheduled.
+var undue = []string{
+	jobColumns + `SELECT {id 0}, {id 1}, 'handler/sink', 'scheduled', 0, 5, {now} + 7200000 + i, '', at, NULL FROM {n}`,
+	jobColumns + `SELECT {id 2}, {id 1}, 'handler/held', 'available', 0, 5, at, '', at, NULL FROM {n}`,
+	`INSERT INTO gates (lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, held_since, held_until)
+	VALUES ('handler/held', 0, 0, 0, '', '', 0, 0, {now}, {now} + 86400000)`,
+	`INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, line)
+	SELECT {id 4}, {id 1}, 'handler/sink', 'scheduled', 0, 5, {now} + 7200000, '', at, 'handler/sink#piled' FROM {n} WHERE i = 1`,
+	`INSERT INTO line_slots (line, slot, job_id, reached, stopped_at) SELECT 'handler/sink#piled', 1, {id 4}, 0, 0 FROM {n} WHERE i = 1`,
+	`INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, line)
+	SELECT {id 3}, {id 1}, 'handler/sink', 'waiting', 0, 5, NULL, '', at, 'handler/sink#piled' FROM {n}`,
+	`INSERT INTO line_places (line, place, job_id) SELECT 'handler/sink#piled', i, {id 3} FROM {n}`,
 }
 
 // fillings are the statements of Fill: events, jobs of handlers, messages, jobs of runs,
