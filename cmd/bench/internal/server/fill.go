@@ -51,8 +51,13 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
 		if d.Driver != Postgres {
 			return nil
 		}
-		_, err := db.ExecContext(ctx, "VACUUM ANALYZE") // as it would be, with so much
-		return err
+		// As it would be, with so much. What is left to write would be written during the run.
+		for _, text := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
+			if _, err := db.ExecContext(ctx, text); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
