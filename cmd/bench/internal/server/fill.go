@@ -25,24 +25,30 @@ const FilledLanes = 20
 // hours, and the others are completed. One event in 50 has a message of queue q as well, a
 // tenth of which waits, and one in 50 has a completed run of workflow w.
 func (d *Database) Fill(ctx context.Context, events int) error {
-	return d.fill(ctx, events, fillings)
+	return d.fill(ctx, events, fillings, "events, jobs, attempts, runs, steps, history")
 }
 
 // Pile inserts jobs into a database with the gateway's tables: messages of queue q that
 // wait, as if no consumer had come over the last FilledSpan. Three in a thousand are other
 // jobs: a completed job of a handler, a dead one, and one that is to be tried again in some
 // hours. Their events do not exist.
-func (d *Database) Pile(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, pilings) }
+func (d *Database) Pile(ctx context.Context, jobs int) error {
+	return d.fill(ctx, jobs, pilings, "jobs")
+}
 
 // PileUndue inserts jobs into a database with the gateway's tables, of each kind as many: scheduled
 // jobs of the handler sink, jobs of the handler held, which it holds, and jobs of the handler sink
 // that wait in one line. Their events do not exist.
-func (d *Database) PileUndue(ctx context.Context, jobs int) error { return d.fill(ctx, jobs, undue) }
+func (d *Database) PileUndue(ctx context.Context, jobs int) error {
+	return d.fill(ctx, jobs, undue, "jobs, line_slots, line_places")
+}
 
+// fill runs statements that insert rows into tables, which are separated by commas.
+//
 // The statements insert all rows at once in SQL, since a million events through the API would
 // take many minutes. They name the columns of the gateway's schema: a column without a default
 // that is added there has to be added here.
-func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
+func (d *Database) fill(ctx context.Context, rows int, texts []string, tables string) error {
 	now := time.Now()
 	return d.within(func(db *sql.DB) error {
 		if err := d.insert(ctx, db, rows, now, texts); err != nil {
@@ -51,8 +57,10 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string) error {
 		if d.Driver != Postgres {
 			return nil
 		}
-		// As it would be, with so much. What is left to write would be written during the run.
-		for _, text := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
+		// As it would be, with so much. What is left to write would be written during the run. Only
+		// tables with rows: PostgreSQL would plan for an empty table that it has looked at as if it
+		// stayed empty.
+		for _, text := range []string{"VACUUM ANALYZE " + tables, "CHECKPOINT"} {
 			if _, err := db.ExecContext(ctx, text); err != nil {
 				return err
 			}
