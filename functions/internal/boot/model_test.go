@@ -46,7 +46,7 @@ type model struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	spare   []*process            // frozen environments of the worker
-	due     map[core.ID]time.Time // due time of each job whose retry or wait is known
+	due     map[core.ID]time.Time // due time of each job whose retry or wait is known, or the begin of its attempt
 	late    []time.Duration       // of each attempt
 	worst   string                // describes the latest attempt
 	asked   int                   // invocations that nudges asked for
@@ -157,7 +157,7 @@ func (p *process) worker(s core.Store) *worker.Worker {
 }
 
 // A noting worklist records when retries are due. It leaves out jobs that ended: if the process
-// dies before their end is stored, they are still due since the time that is recorded.
+// dies before their end is stored, they count from the begin of their attempt.
 type noting struct {
 	core.Worklist
 	p *process
@@ -190,6 +190,7 @@ func (p *process) Send(ctx context.Context, j core.TakenJob) worker.Reply {
 			m.worst = j.Lane.Consumer() + " due at " + due.Format("15:04:05.000") + ", attempt " + string(rune('0'+min(j.Attempt, 9)))
 		}
 		m.late = append(m.late, late)
+		m.due[j.ID] = time.Now() // if the process dies in this attempt, the next one counts from here
 	}
 	m.mu.Unlock()
 	took, reply := m.reply(j)
