@@ -104,12 +104,13 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 # tests of store/hosted, whose code runs under it in cmd/gateway/flows and e2e; of e2e, in which the
 # program itself is built with it, all but the stories with the most concurrency (RACES);
 # functions/e2e, since the functions are built from the same packages; cmd/bench and infra, which
-# drive and measure; TestPlans, which looks at the plans of database servers; TestScripts, which
+# drive and measure; TestPlans, which looks at the plans of database servers; TestStoreBehindPooler
+# and TestStoreInText, which are TestStore once more over another protocol; TestScripts, which
 # starts a program for each line; and packages without goroutines and locks (PURE).
 PURE        := core/(config|endpoint|wire|workflow)
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(RACING) -skip '^Test(Plans|Scripts)$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
+	$(RACING) -skip '^Test(Plans|StoreBehindPooler|StoreInText|Scripts)$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
