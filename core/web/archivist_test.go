@@ -119,7 +119,7 @@ func (l liner) Inspect(_ context.Context, lane core.Lane, key string) (manage.Li
 }
 
 func (l liner) Skip(ctx context.Context, id core.ID) error {
-	job, err := registrar{l.archivist}.Job(ctx, id)
+	job, err := registrar(l).Job(ctx, id)
 	switch {
 	case err != nil:
 		return err
