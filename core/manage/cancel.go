@@ -47,8 +47,8 @@ func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
 }
 
 // ringLines rings for the lanes in whose lines the event has jobs, because the next jobs of these
-// lines may be due now. Without the jobs nobody is rung for: a look at the database finds the next
-// jobs later.
+// lines may be due now. If the jobs cannot be read, no bell rings, and a worker's next look at the
+// database finds them.
 func (e *Events) ringLines(ctx context.Context, id core.ID) {
 	jobs, err := e.store.JobsOf(ctx, []core.ID{id})
 	if err != nil {

@@ -33,7 +33,7 @@ type Lines struct {
 }
 
 // NewLines makes the service. Names are the names of all configured entries, and lined the lanes
-// of those that have lines.
+// of the entries with lines.
 func NewLines(store LineStore, clock core.Clock, names *Names, lined []core.Lane) *Lines {
 	return &Lines{store: store, clock: clock, names: names, lined: lined}
 }
@@ -62,8 +62,8 @@ func (l *Lines) check(lane core.Lane) error {
 	return nil
 }
 
-// Bounds of what Inspect reads: the jobs that it returns of those that have slots, and of those
-// that wait, and up to how many that wait it counts.
+// Bounds of Inspect: how many jobs with slots it returns, how many waiting jobs it returns, and up
+// to how many waiting jobs it counts.
 const (
 	shownHolders = 20
 	shownNext    = 20
@@ -74,8 +74,8 @@ const (
 type LineStory struct {
 	core.LineState // Waiting is up to core.MaxPage
 
-	Holders []core.Job // some of those that have slots
-	Next    []core.Job // the first of those that wait in the line
+	Holders []core.Job // some of the jobs with slots
+	Next    []core.Job // the first jobs that wait in the line
 	Waits   map[core.ID]Wait
 }
 

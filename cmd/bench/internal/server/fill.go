@@ -57,8 +57,8 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string, tables st
 		if d.Driver != Postgres {
 			return nil
 		}
-		// As it would be, with so much. What is left to write would be written during the run. Only
-		// tables with rows: PostgreSQL would plan for an empty table that it has looked at as if it
+		// Autovacuum has looked at a database of this size. Pages that are not written yet would
+		// be written during the run. Only tables with rows are analysed: PostgreSQL would plan for an empty table that it has looked at as if it
 		// stayed empty.
 		for _, text := range []string{"VACUUM ANALYZE " + tables, "CHECKPOINT"} {
 			if _, err := db.ExecContext(ctx, text); err != nil {
