@@ -100,17 +100,27 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
 
-# The race detector costs minutes, so it runs where goroutines share memory. Left out are: the
-# tests of store/hosted, whose code runs under it in cmd/gateway/flows and e2e; of e2e, in which the
-# program itself is built with it, all but the stories with the most concurrency (RACES);
-# functions/e2e, since the functions are built from the same packages; cmd/bench and infra, which
-# drive and measure; TestPlans, which looks at the plans of database servers; TestStoreBehindPooler
-# and TestStoreInText, which are TestStore once more over another protocol; TestScripts, which
-# starts a program for each line; and packages without goroutines and locks (PURE).
+# The race detector costs minutes, so it runs where goroutines share memory. Left out are:
+#
+# - On database servers, checks with one caller: the code of store is the same as on SQLite, where
+#   all checks run (storetest.Options.Sampled). TestStoreBehindPooler and TestStoreInText are
+#   TestStore once more over another protocol. TestFaults, TestMigrations, TestShapes and TestPlans
+#   have one caller at a time.
+# - cmd/gateway on other databases than SQLite: the tests there end in the same packages.
+# - Of store/hosted all but its tests of concurrency (CLAIMS).
+# - Of e2e, in which the program itself is built with the detector, all but the stories with the
+#   most concurrency (RACES), and functions/e2e, whose functions are built from the same packages.
+# - cmd/bench and infra, which drive and measure; TestScripts, which starts a program for each line;
+#   and packages without goroutines and locks (PURE).
 PURE        := core/(config|endpoint|wire|workflow)
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
+SERIAL      := ^Test(Plans|StoreBehindPooler|StoreInText|Faults|Migrations|Shapes)$$
+CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(RACING) -skip '^Test(Plans|StoreBehindPooler|StoreInText|Scripts)$$' $$($(GO) list ./... | grep -Ev '/store/hosted$$|/(cmd/gateway|functions)/e2e$$|/(cmd/bench|infra)|/$(PURE)$$')
+	$(RACING) $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
+	$(RACING) -skip '$(SERIAL)' ./store/postgres ./store/mysql
+	$(RACING) -run '$(CLAIMS)' ./store/hosted
+	GATEWAY_TEST_SERVERS=none $(RACING) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
@@ -127,8 +137,12 @@ served: ## the tests on a database server of yours: DRIVER=postgres (or mysql), 
 	$(GO) test -tags '$(TAGS)' -count=1 -v -run '^TestVersions$$' ./infra/test/servers
 	$(GO) test -tags '$(TAGS)' -count=1 -short -timeout 20m ./store/$(DRIVER) ./cmd/gateway/...
 
-verify: deps ## take each guard out of each SQL statement in turn: the tests must fail every time (half an hour)
-	GATEWAY_VERIFY=1 $(GO) test -tags '$(TAGS)' -p 1 -count=1 -timeout 120m -v -run '^TestGuards$$' ./store/sqlite ./store/postgres ./store/mysql ./store/hosted
+# GATEWAY_TEST_WHOLE runs each check on each database and over each protocol, with all faults and
+# random sequences, and plans with a million rows. make test does that on SQLite, and bounds the
+# others.
+verify: deps ## the whole suites on each database; then take each guard out of each SQL statement: the tests must fail (an hour)
+	GATEWAY_TEST_WHOLE=1 $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m ./store/...
+	GATEWAY_TEST_WHOLE=1 GATEWAY_VERIFY=1 $(GO) test -tags '$(TAGS)' -p 1 -count=1 -timeout 120m -v -run '^TestGuards$$' ./store/sqlite ./store/postgres ./store/mysql ./store/hosted
 
 man: ## write the manual pages, man/*.1
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(GO) run -tags '$(TAGS) man' -ldflags '$(LDFLAGS)' ./cmd/gateway man man

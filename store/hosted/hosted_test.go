@@ -29,6 +29,15 @@ func onEachFace(t *testing.T, test func(t *testing.T, face func(servers.Hosted) 
 	}
 }
 
+// onAPI runs a test over the API, and over the proxy as well if the suites run in full.
+func onAPI(t *testing.T, test func(t *testing.T, face func(servers.Hosted) Options)) {
+	if storetest.Whole() {
+		onEachFace(t, test)
+		return
+	}
+	test(t, faces["api"])
+}
+
 // connect opens a database.
 func connect(tb testing.TB, o Options) *Conn {
 	tb.Helper()
@@ -92,19 +101,23 @@ func database(tb testing.TB) servers.Hosted {
 var slow = storetest.Options{Slow: true}
 
 func TestStore(t *testing.T) {
-	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
-		var shelf storetest.Shelf[servers.Hosted]
-		storetest.Run(t, func(sub *testing.T) core.Store {
-			c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
-			s := migrated(sub, c)
-			storetest.Empty(sub, c)
-			return s
-		}, slow)
-	})
+	for name, face := range faces {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var shelf storetest.Shelf[servers.Hosted]
+			storetest.Run(t, func(sub *testing.T) core.Store {
+				c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
+				s := migrated(sub, c)
+				storetest.Empty(sub, c)
+				return s
+			}, storetest.Options{Slow: true, SecondFace: name == "proxy"})
+		})
+	}
 }
 
+// TestFaults makes the faults above the protocol; TestChaos makes faults of each protocol.
 func TestFaults(t *testing.T) {
-	onEachFace(t, func(t *testing.T, face func(servers.Hosted) Options) {
+	onAPI(t, func(t *testing.T, face func(servers.Hosted) Options) {
 		storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
 			return migrated(t, storetest.Faulty(connect(t, face(database(t))), f))
 		}, slow)

@@ -186,10 +186,10 @@ func (p plan) most(sql string) int64 {
 }
 
 // TestPlans: every statement finds its rows by an index and reads a bounded number of rows. The
-// tables hold a million due and a million finished jobs, and were never analysed, as D1's are
+// tables hold many due and many finished jobs, and were never analysed, as D1's are
 // not.
 func TestPlans(t *testing.T) {
-	rows := 1_000_000
+	rows := storetest.PlannedRows()
 	if testing.Short() {
 		rows = 1000
 	}

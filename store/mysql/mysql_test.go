@@ -71,6 +71,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+var sampled = storetest.Options{Sampled: true}
+
 func TestStore(t *testing.T) {
 	servers.MySQL(t) // without a server this test is skipped here: only its own goroutine may do it
 	var shelf storetest.Shelf[string]
@@ -79,13 +81,13 @@ func TestStore(t *testing.T) {
 		s := migrated(sub, c)
 		storetest.Empty(sub, c)
 		return s
-	})
+	}, sampled)
 }
 
 func TestFaults(t *testing.T) {
 	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
 		return migrated(t, storetest.Faulty(opened(t, servers.MySQL(t)), f))
-	})
+	}, sampled)
 }
 
 func TestMigrations(t *testing.T) {

@@ -124,7 +124,6 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "step_texts", "above0", "turns"}
 
 const (
-	seeded   = 1_000_000 // rows of each kind
 	busyLane = core.Lane("handler/busy")
 	seedTime = 1000 // Unix milliseconds of the first seeded rows
 )
@@ -341,7 +340,7 @@ func TestPlans(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the rows take a while to write")
 	}
-	ctx, c := context.Background(), seededStore(t, seeded, seeded)
+	ctx, c := context.Background(), seededStore(t, storetest.PlannedRows(), storetest.PlannedRows())
 	s, err := c.pool.take(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 // and without statistics, and for plans made for all arguments and for given ones.
 func TestPlans(t *testing.T) {
 	t.Parallel()
-	const rows = 1_000_000 // also with -short: the server rightly reads all of a table of a few pages
+	rows := storetest.PlannedRows() // also with -short: the server rightly reads all of a table of a few pages
 	address := servers.Postgres(t)
 	full, empty := inSchema(t, address), inSchema(t, address)
 	migrated(t, opened(t, empty))

@@ -92,27 +92,29 @@ func onShelf(t *testing.T, url string) func(t *testing.T) core.Store {
 	}
 }
 
+var sampled = storetest.Options{Sampled: true}
+
 func TestStore(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)))
+	storetest.Run(t, onShelf(t, servers.Postgres(t)), sampled)
 }
 
-// TestStoreBehindPooler runs the suite in the mode for poolers, in which nothing outlives a
-// transaction.
+// TestStoreBehindPooler runs the suite, as a second protocol, in the mode for poolers, in which
+// nothing outlives a transaction.
 func TestStoreBehindPooler(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=exec"), storetest.Options{Slow: true})
+	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=exec"), storetest.Options{Slow: true, SecondFace: true})
 }
 
-// TestStoreInText runs the suite with the arguments written into the text of the statements, for
-// servers and poolers that support no other mode.
+// TestStoreInText runs the suite, as a second protocol, with the arguments written into the text of
+// the statements, for servers and poolers that support no other mode.
 func TestStoreInText(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol"), storetest.Options{Slow: true})
+	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol"), storetest.Options{Slow: true, SecondFace: true})
 }
 
 func TestFaults(t *testing.T) {
 	url := servers.Postgres(t)
 	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
 		return migrated(t, storetest.Faulty(opened(t, inSchema(t, url)), f))
-	})
+	}, sampled)
 }
 
 func TestMigrations(t *testing.T) {

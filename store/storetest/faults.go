@@ -51,7 +51,7 @@ func stride(o Options) int {
 	switch {
 	case raceDetector:
 		return 20
-	case o.Slow, testing.Short():
+	case o.Slow, o.Sampled, testing.Short():
 		return 5
 	}
 	return 1

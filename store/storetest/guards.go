@@ -207,7 +207,17 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 			}
 		}}
 	})
-	r := newRig(t, s, Options{})
+	eachCall(newRig(t, s, Options{}))
+	if t.Failed() {
+		t.FailNow()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Sorted(maps.Keys(found))
+}
+
+// eachCall makes each call of a store, so that each statement is sent.
+func eachCall(r *rig) {
 	p := newPlay(r, &Fault{}, 0)
 	p.record, p.states = true, []scene{{}}
 	scenario(p)
@@ -220,12 +230,6 @@ func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.
 	eachOperation(r, r.take(1)[0])
 	gatesBeside(r)
 	eachPurge(r)
-	if t.Failed() {
-		t.FailNow()
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return slices.Sorted(maps.Keys(found))
 }
 
 // guarding matches the tests of a driver that need guards: the suite, and the tests of several

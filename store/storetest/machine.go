@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,12 @@ import (
 // The store and the model choose leases for themselves. So the machine keeps both leases of each
 // taken job, and compares jobs without the values of leases.
 
-// slowSequences is the number of random sequences that run on a slow store.
-const slowSequences = 10
+// The numbers of random sequences that run on a slow store and on a database with a server. The
+// other stores have rapid's 100.
+const (
+	slowSequences    = 10
+	sampledSequences = 30
+)
 
 // runModel compares a store with a [Model] over random sequences of calls. After each call, both
 // must show the same. All sequences share one store. Each has its own lanes and source.
@@ -37,10 +42,17 @@ func runModel(t *testing.T, s core.Store, o Options) {
 			t.Logf("failures of the first failed sequence:\n%s", strings.Join(said, "\n"))
 		}
 	})
-	// A slow store runs the first sequences only. Once one has failed, rapid must be able to run
-	// it again.
+	most := math.MaxInt
+	switch {
+	case o.Slow:
+		most = slowSequences
+	case o.Sampled:
+		most = sampledSequences
+	}
+	// Such a store runs the first sequences only. Once one has failed, rapid must be able to run it
+	// again.
 	rapid.Check(t, func(rt *rapid.T) {
-		if begun++; o.Slow && begun > slowSequences && !failing {
+		if begun++; begun > most && !failing {
 			return
 		}
 		defer func() { failing = failing || rt.Failed() }()

@@ -34,7 +34,7 @@ func (r *rig) many(n int) []core.Arrival {
 	for i := range arrivals {
 		arrivals[i] = r.arrival(r.lane)
 	}
-	r.concurrently(callers, func(i int) error {
+	r.together(callers, func(i int) error {
 		for ; i < n; i += callers {
 			if _, err := r.store.Accept(context.Background(), arrivals[i]); err != nil {
 				return err

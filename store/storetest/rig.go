@@ -47,6 +47,9 @@ type rig struct {
 
 	stock *stock
 
+	// oneCaller is set if the name of the check says nothing of concurrent callers.
+	oneCaller bool
+
 	// armed are the steps for which the test made a token or a receipt. If it is not nil,
 	// [rig.runView] looks up the tokens and receipts of these steps only, since each lookup is a
 	// statement.
@@ -441,6 +444,15 @@ func shortened(v any) string {
 // for one signal before their call, so that the calls overlap as far as the scheduler permits. The
 // first error of any caller ends the test.
 func (r *rig) concurrently(n int, do func(i int) error) {
+	r.Helper()
+	if r.oneCaller {
+		r.Errorf("this check has concurrent callers, and its name does not say so: see check.concurrent")
+	}
+	r.together(n, do)
+}
+
+// together is concurrently for fixtures: it only stores rows faster.
+func (r *rig) together(n int, do func(i int) error) {
 	r.Helper()
 	var wg sync.WaitGroup
 	start := make(chan struct{})

@@ -35,6 +35,8 @@
 //   - The mutation of guards (guards.go): each condition that fences a statement against other
 //     callers is removed in turn, and the suite must fail. It takes half an hour for all databases:
 //     make verify.
+//   - The whole suites (whole.go): on SQLite make test runs everything. On the other databases it
+//     leaves out most repetitions of the same code (Options); make verify runs them.
 //   - The broken stores (broken_test.go and its neighbours): models with one defect each, on which
 //     the named checks must fail.
 //   - The columns (columns_test.go): for each column of the schema, a database that forgets the
@@ -70,6 +72,8 @@
 package storetest
 
 import (
+	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/eventgateway/gateway/core"
@@ -80,12 +84,29 @@ type Options struct {
 	// Slow is for stores whose statements take milliseconds each. It runs the same checks with
 	// fewer rows, rounds and random sequences.
 	Slow bool
+
+	// Sampled is for databases with servers. The statements are composed by the code that the run on
+	// SQLite tests with every fault, so one statement in five fails in turn, and fewer random
+	// sequences run. With [Whole] it has no effect.
+	Sampled bool
+
+	// SecondFace is for a second protocol to a database: the whole suite runs over the first one. A
+	// protocol carries statements, values, results and errors. So each statement is sent, and the
+	// roles with the most kinds of values and errors run, without the random sequences. With
+	// [Whole] it has no effect.
+	SecondFace bool
 }
+
+// secondFace are the names of the roles that run over a second protocol.
+var secondFace = []string{"Inbox", "Worklist", "Queues", "Text", "Times", "Paging", "Races"}
 
 // options returns the last of opts. So the drivers may leave the options out.
 func options(opts []Options) (o Options) {
 	if n := len(opts); n > 0 {
 		o = opts[n-1]
+	}
+	if Whole() {
+		o.Sampled, o.SecondFace = false, false
 	}
 	return o
 }
@@ -124,6 +145,11 @@ func (c check) name() string {
 	return c.sentence + "/" + c.variant
 }
 
+// concurrent reports whether the check has concurrent callers, which is in its name.
+func (c check) concurrent() bool { return sayConcurrent.MatchString(c.name()) }
+
+var sayConcurrent = regexp.MustCompile(`(?i)concurrent|simultaneous|same time|several processes|while|exactly one`)
+
 // roles returns all groups in the order in which they run. TestEachSentenceHasACheck compares them
 // with the sentences of the interfaces.
 func roles() []role {
@@ -139,10 +165,20 @@ func roles() []role {
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	o := options(opts)
 	for _, role := range roles() {
+		if o.SecondFace && !slices.Contains(secondFace, role.name) {
+			continue
+		}
 		t.Run(role.name, func(t *testing.T) {
 			t.Parallel()
 			role.run(t, open, o)
 		})
+	}
+	if o.SecondFace {
+		t.Run("Each statement", func(t *testing.T) {
+			t.Parallel()
+			eachCall(newRig(t, open(t), o))
+		})
+		return
 	}
 	t.Run("Model", func(t *testing.T) {
 		t.Parallel()
@@ -159,13 +195,19 @@ func (g role) run(t *testing.T, open func(t *testing.T) core.Store, o Options) {
 		g.stock(shared)
 	}
 	for _, c := range g.checks {
+		if raceDetector && o.Sampled && !c.concurrent() {
+			continue
+		}
 		t.Run(c.name(), func(t *testing.T) {
 			t.Parallel()
-			if shared == nil {
-				c.run(newRig(t, open(t), o))
-				return
+			r := shared
+			if r == nil {
+				r = newRig(t, open(t), o)
+			} else {
+				r = r.with(t)
 			}
-			c.run(shared.with(t))
+			r.oneCaller = !c.concurrent()
+			c.run(r)
 		})
 	}
 }

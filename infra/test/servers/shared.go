@@ -11,27 +11,30 @@ import (
 )
 
 // Check does nothing if err is nil. If a component is missing ([ErrMissing]) it skips the
-// test, or fails it when CI=true; any other error fails it. Tests that start a server
+// test, or fails it when CI=true; any other error fails it. Servers that
+// GATEWAY_TEST_SERVERS=none leaves out are skipped with CI=true too. Tests that start a server
 // themselves pass the error of the start.
 func Check(t testing.TB, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrMissing) && os.Getenv("CI") != "true":
+	case errors.Is(err, errLeftOut), errors.Is(err, ErrMissing) && os.Getenv("CI") != "true":
 		t.Skip(err)
 	default:
 		t.Fatal(err)
 	}
 }
 
-// allowed returns an error if GATEWAY_TEST_SERVERS=none is set, which make quick does: then
-// only tests without servers run.
+// allowed returns an error if GATEWAY_TEST_SERVERS=none is set, which make quick and make race do:
+// then only tests without servers run.
 func allowed() error {
 	if os.Getenv("GATEWAY_TEST_SERVERS") == "none" {
-		return fmt.Errorf("GATEWAY_TEST_SERVERS=none leaves it out (%w)", ErrMissing)
+		return errLeftOut
 	}
 	return nil
 }
+
+var errLeftOut = fmt.Errorf("GATEWAY_TEST_SERVERS=none leaves it out (%w)", ErrMissing)
 
 func missing(what, remedy string) error {
 	return fmt.Errorf("no %s here: %s (%w)", what, remedy, ErrMissing)
