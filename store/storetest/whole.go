@@ -11,7 +11,8 @@ import (
 // and all faults: the other databases get a part of them, see [Options].
 func Whole() bool { return os.Getenv("GATEWAY_TEST_WHOLE") != "" }
 
-// PlannedRows returns the number of rows of each kind in the tests of plans. Twice core.MaxDepth is
+// PlannedRows returns the number of rows of each kind in the tests of plans, except for PostgreSQL,
+// whose plans depend on it. Twice core.MaxDepth is
 // the least number with which a count that stops at MaxDepth differs from one that reads a table.
 // A million takes five times as long to write.
 func PlannedRows() int {
