@@ -440,12 +440,20 @@ func (m *model) bound() time.Duration {
 	return bound
 }
 
+// seeds returns the number of seeds of a test: a third of all in a short run.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 3
+	}
+	return all
+}
+
 // The invariant: while no process dies, a worker is awake or is woken for each job that comes
 // due within the minute. It holds for jobs stored by any worker, and while other workers are
 // busy. No delivery waits for a minute's tick: each begins within two seconds, if Lambda's API
 // answers and invocations are long enough for each attempt. Without work no worker is woken.
 func TestDueWithinTheMinuteIsInTime(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range seeds(6) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel(t, seed)
 			m.flaky = seed%3 == 2
@@ -463,7 +471,7 @@ func TestDueWithinTheMinuteIsInTime(t *testing.T) {
 // If workers die, the tick of the next minute takes over their jobs: no job waits for longer
 // than the lease of a dead worker and one minute.
 func TestMinuteIsTheFallback(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range seeds(3) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel(t, seed)
 			m.mortal, m.flaky = true, true
