@@ -104,8 +104,8 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 #
 # - On database servers, checks with one caller: the code of store is the same as on SQLite, where
 #   all checks run (storetest.Options.Sampled). TestStoreBehindPooler and TestStoreInText are
-#   TestStore once more over another protocol. TestFaults, TestMigrations, TestShapes and TestPlans
-#   have one caller at a time.
+#   TestStore once more over another protocol. TestMigrations runs on SQLite alone.
+# - Tests with one caller, and many rows or large ones (SERIAL).
 # - cmd/gateway on other databases than SQLite: the tests there end in the same packages.
 # - Of store/hosted all but its tests of concurrency (CLAIMS).
 # - Of e2e, in which the program itself is built with the detector, all but the stories with the
@@ -114,11 +114,11 @@ test: deps ## run everything: all tests, then the race detector, then each fuzz 
 #   and packages without goroutines and locks (PURE).
 PURE        := core/(config|endpoint|wire|workflow)
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
-SERIAL      := ^Test(Plans|StoreBehindPooler|StoreInText|Faults|Migrations|Shapes)$$
+SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(RACING) $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
-	$(RACING) -skip '$(SERIAL)' ./store/postgres ./store/mysql
+	$(RACING) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
+	$(RACING) -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql
 	$(RACING) -run '$(CLAIMS)' ./store/hosted
 	GATEWAY_TEST_SERVERS=none $(RACING) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
@@ -156,8 +156,10 @@ bench: deps ## measure the real binary on each database beside the reference pip
 KILLS  ?= 1000
 ATTACK ?= 60s
 LEDGER ?= 300
+# GATEWAY_TEST_WHOLE has the stories of several processes last three times as long as in make test.
 torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LEDGER failing workflow runs on each database (300)
 	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway/e2e
+	GATEWAY_TEST_WHOLE=1 $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '^Test(Fleet|Pull|SimultaneousDuplicates|WorkflowKills|ReloadsUnderLoad)$$' ./cmd/gateway/e2e
 	GATEWAY_TORTURE_ATTACKS=$(ATTACK) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '$(ATTACKS)' ./cmd/gateway/e2e
 	GATEWAY_TORTURE_LEDGER=$(LEDGER) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLedger$$' ./cmd/gateway/flows ./functions/e2e
 

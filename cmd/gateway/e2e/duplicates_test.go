@@ -32,7 +32,6 @@ handlers:
 `
 
 const (
-	duplicateKeys    = 500
 	duplicatePosts   = 16 // of each key, at the same time
 	duplicateSenders = 4  // concurrent senders of different keys
 )
@@ -42,7 +41,7 @@ const (
 func TestSimultaneousDuplicates(t *testing.T) {
 	for _, tt := range []place{{"SQLite", ownFile}, {"PostgreSQL", onPostgres}, {"MySQL", onMySQL}, {"D1 behind its proxy", onProxy}} {
 		t.Run(tt.name, func(t *testing.T) {
-			keys := duplicateKeys
+			keys := whole(500, 150)
 			if testing.Short() || underRace() {
 				keys = 50
 			}

@@ -83,6 +83,15 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
+// whole returns the first number, which make torture wants (GATEWAY_TEST_WHOLE), or else the second.
+// The second is enough for each kind of interference to happen many times.
+func whole(all, some int) int {
+	if os.Getenv("GATEWAY_TEST_WHOLE") != "" {
+		return all
+	}
+	return some
+}
+
 // need ends a test if its environment lacks something: with a failure in continuous
 // integration, otherwise with a skip that says why.
 func need(t *testing.T, what string, err error) {

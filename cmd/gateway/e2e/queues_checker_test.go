@@ -53,8 +53,8 @@ func TestPull(t *testing.T) {
 		messages  int
 		kills     int
 	}{
-		{"SQLite", ownFile, 1, 20_000, 6},
-		{"PostgreSQL", onPostgres, 2, 20_000, 6},
+		{"SQLite", ownFile, 1, whole(20_000, 8000), 6},
+		{"PostgreSQL", onPostgres, 2, whole(20_000, 8000), 6},
 		{"MySQL", onMySQL, 2, 3000, 3},
 		{"D1", onProxy, 2, 300, 2},
 	}

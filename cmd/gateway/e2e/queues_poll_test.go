@@ -94,7 +94,7 @@ func look() time.Duration {
 	if testing.Short() {
 		return time.Second
 	}
-	return 10 * time.Second
+	return 5 * time.Second
 }
 
 // pollers are maxPolls consumers with one poll each.
