@@ -51,18 +51,19 @@ func TestPull(t *testing.T) {
 		on        func(testing.TB) *store
 		processes int
 		messages  int
+		few       int // messages of a short run
 		kills     int
 	}{
-		{"SQLite", ownFile, 1, whole(20_000, 8000), 6},
-		{"PostgreSQL", onPostgres, 2, whole(20_000, 8000), 6},
-		{"MySQL", onMySQL, 2, 3000, 3},
-		{"D1", onProxy, 2, 300, 2},
+		{"SQLite", ownFile, 1, whole(20_000, 8000), 2000, 6},
+		{"PostgreSQL", onPostgres, 2, whole(20_000, 8000), 2000, 6},
+		{"MySQL", onMySQL, 2, 3000, 300, 3},
+		{"D1", onProxy, 2, 300, 30, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			messages := tt.messages
 			if testing.Short() || underRace() {
-				messages /= 10
+				messages = tt.few
 			}
 			testPull(t, tt.on(t), tt.processes, messages, tt.kills)
 		})
