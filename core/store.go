@@ -270,6 +270,9 @@ type Ledger interface {
 	// Attempts lists the attempts of a job, oldest first; an unknown job has none.
 	Attempts(ctx context.Context, job ID) ([]Attempt, error)
 
+	// SourcesOf returns the sources of events. Events that are not stored are absent.
+	SourcesOf(ctx context.Context, events []ID) (map[ID]string, error)
+
 	// Finished lists the jobs that finished at the given time or later, in the order of
 	// finishing, and jobs of the same time in the order of their ids. If after is set, it
 	// leaves out the jobs of exactly the given time up to that id. Limit is as in a
@@ -305,32 +308,6 @@ type Backlog interface {
 	// canceled jobs.
 	Completed(ctx context.Context) (int, error)
 }
-
-// A Tally counts the jobs of a lane that are not completed, by state.
-type Tally struct {
-	Pending    int // due, or waiting for their next attempt
-	Processing int // held under a lease that is not over
-	Dead       int
-	Canceled   int
-
-	// Retryable counts the pending jobs that failed before, or whose lease ended.
-	Retryable int
-
-	// Scheduled counts the pending jobs that wait only for their time.
-	Scheduled int
-
-	// Waiting counts the pending jobs that wait in their lines.
-	Waiting int
-
-	// Stopped counts the lines that dead jobs stop, among those of the first MaxDepth slots.
-	Stopped int
-
-	// OldestDue is the due time of the job that is due longest; zero if none is due.
-	OldestDue time.Time
-}
-
-// Available counts the pending jobs that were not tried yet, or whose time has come.
-func (t Tally) Available() int { return t.Pending - t.Retryable - t.Scheduled - t.Waiting }
 
 // MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Backlog.Peek]
 // or [Backlog.DeadLetters] returns.

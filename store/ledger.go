@@ -225,6 +225,24 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 	return attempts, nil
 }
 
+// SourcesOf returns the sources of events, by their primary key. See core.Ledger.
+func (s *Store) SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	results, err := s.readBatch(ctx, s.sql.eventSources.on(idRows(events)...))
+	if err != nil {
+		return nil, fmt.Errorf("read the sources of events: %w", err)
+	}
+	of := make(map[core.ID]string, len(results[0].Rows))
+	for _, row := range results[0].Rows {
+		r := rowReader{row}
+		id := core.ID(r.text())
+		of[id] = r.text()
+	}
+	return of, nil
+}
+
 // Depth counts unfinished jobs, up to core.MaxDepth. See core.Backlog.
 func (s *Store) Depth(ctx context.Context) (int, error) {
 	due, err := s.count(ctx, s.sql.depth, int64(core.MaxDepth))
@@ -298,7 +316,7 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 type ledgerSQL struct {
 	event, job, attempts, depth, finished, over       statement
 	buried, calledOff                                 statement
-	sourcesOf, readJobs                               statement
+	sourcesOf, readJobs, eventSources                 statement
 	lanesWaiting, lanesDead, lanesDone, lanesCanceled statement
 	events                                            eventListing
 	jobs, jobsNear                                    listing
@@ -342,5 +360,6 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		lanesDone:     reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
 		lanesCanceled: reading("jobs_canceled_lanes", d.distinctValues(`{canceled_lane}`, `jobs{use jobs_canceled}`, `{in_canceled}`)),
 		readJobs:      reading("read_jobs", d.selectRows(jobDetail, "jobs{use PRIMARY}", `jobs.id = r.id`)),
+		eventSources:  reading("event_sources", d.selectRows(`events.id AS event, events.source AS source`, "events{use PRIMARY}", `events.id = r.id`)),
 	}
 }

@@ -193,6 +193,7 @@ var wanted = map[string]map[string]string{
 	"jobs":             {"jobs": "PRIMARY jobs_event"},
 	"jobs_near":        {"jobs": "PRIMARY"},
 	"read_jobs":        {"jobs": "PRIMARY"},
+	"event_sources":    {"events": "PRIMARY"},
 	"jobs_waiting":     {"jobs": "jobs_waiting"},
 	"jobs_dead":        {"jobs": "jobs_dead"},
 	"jobs_done":        {"jobs": "jobs_done"},

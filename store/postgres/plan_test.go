@@ -203,7 +203,7 @@ var wanted = map[string]string{
 	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "hold_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
-	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",
+	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "event_sources": "events_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",
 	"jobs_canceled": "jobs_canceled", "jobs_canceled_lanes": "jobs_canceled", "tally_canceled": "jobs_canceled", "called_off": "jobs_canceled",
 	"cancel": "jobs_event", "canceled": "jobs_event", "canceled_event": "events_pkey",
 	"jobs_waiting_lanes": "jobs_waiting", "jobs_dead_lanes": "jobs_dead", "jobs_done_lanes": "jobs_done", "sources_of": "events_by_kind", "event_ids_by_kind": "events_by_kind", "pick_attempts": "attempts_pkey", "pick_steps": "steps_path", "pick_history": "history_pkey",

@@ -135,7 +135,7 @@ var wanted = map[string]string{
 	"pick_callbacks": "callbacks_step (run_id=?)", "delete_attempts": "PRIMARY KEY (job_id=? AND lease=?)",
 	"delete_history": "PRIMARY KEY (run_id=? AND seq=?)", "slice_attempts": "PRIMARY KEY (job_id>?)", "slice_steps": "COVERING INDEX steps_path",
 	"slice_history": "PRIMARY KEY (run_id>?)", "slice_callbacks": "COVERING INDEX callbacks_step (run_id>?)",
-	"jobs_near": "PRIMARY KEY (id<?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
+	"jobs_near": "PRIMARY KEY (id<?)", "event_sources": "sqlite_autoindex_events_1 (id=?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
 	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
 	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",

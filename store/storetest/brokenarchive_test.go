@@ -28,6 +28,8 @@ func TestBrokenArchivesFail(t *testing.T) {
 		{"AttemptsOf names all jobs", func(m *Model) core.Store { return attemptsOfAll{m} }, []string{saysNoAttempts}},
 		{"AttemptsOf shows replies", func(m *Model) core.Store { return attemptsOfReplies{m} }, []string{saysNoReplies}},
 		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
+		{"SourcesOf has an empty source for unknown events", func(m *Model) core.Store { return sourcesOfAll{m} }, []string{saysNoSource}},
+		{"SourcesOf has one event", func(m *Model) core.Store { return sourcesOfOne{m} }, []string{saysSources}},
 		{"JobsOf shows the newest first", func(m *Model) core.Store { return jobsOfNewest{m} }, []string{saysJobsOf}},
 		{"Finished begins later", func(m *Model) core.Store { return finishedLater{m} }, []string{saysFinished, saysFinished + "/page by page"}},
 		{"Finished ignores after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
@@ -170,6 +172,24 @@ func (s attemptsOfNewest) AttemptsOf(ctx context.Context, jobs []core.ID) (map[c
 		slices.Reverse(attempts)
 	}
 	return of, err
+}
+
+// sourcesOfAll has an entry for events that are not stored.
+type sourcesOfAll struct{ *Model }
+
+func (s sourcesOfAll) SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error) {
+	of, err := s.Model.SourcesOf(ctx, events)
+	for _, id := range events {
+		of[id] += ""
+	}
+	return of, err
+}
+
+// sourcesOfOne returns the source of the first event alone.
+type sourcesOfOne struct{ *Model }
+
+func (s sourcesOfOne) SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error) {
+	return s.Model.SourcesOf(ctx, events[:min(1, len(events))])
 }
 
 // finishedLater leaves out jobs of exactly the given time.

@@ -18,6 +18,8 @@ const (
 	saysJob       = "Job returns one job"
 	saysJobs      = "Jobs lists jobs newest first, paged like Events"
 	saysAttempts  = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
+	saysSources   = "SourcesOf returns the sources of events"
+	saysNoSource  = "Events that are not stored are absent"
 	saysDepth     = "Depth is the number of jobs that are not finished"
 	saysAll       = "Zero fields select everything"
 	saysMore      = "More is whether there are older ones"
@@ -48,6 +50,8 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysTimeCome, "filtered by status", filterCame},
 	{saysAttempts, "", showAttempts},
 	{saysAttempts, "unknown", showNoAttempts},
+	{saysSources, "", showSources},
+	{saysNoSource, "", showNoSource},
 	{saysDepth, "", showDepth},
 }}
 
@@ -424,6 +428,25 @@ func showAttempts(r *rig) {
 // An unknown job has no attempts, which is no error.
 func showNoAttempts(r *rig) {
 	r.equal("Attempts of an unknown job: number", len(r.attempts(r.ids.Next())), 0)
+}
+
+// One call returns the sources of all events, those of the gateway itself too. An event that the
+// call names twice has one source.
+func showSources(r *rig) {
+	all := slices.Concat(r.stock.events, r.stock.alerts, r.stock.events[:1])
+	want := map[core.ID]string{}
+	for _, e := range all {
+		want[e.ID] = e.Source
+	}
+	r.equal("SourcesOf", r.sourcesOf(ids(all)...), want)
+}
+
+// Unknown, empty and odd ids, and the id of a job, have no source, whatever else the call names.
+func showNoSource(r *rig) {
+	known := r.stock.events[0]
+	got := r.sourcesOf(r.ids.Next(), known.ID, "", "%", r.stock.jobs[0].ID)
+	r.equal("SourcesOf", got, map[core.ID]string{known.ID: known.Source})
+	r.equal("SourcesOf no event: number", len(r.sourcesOf()), 0)
 }
 
 // Depth counts running, waiting and retryable jobs, and no finished ones.

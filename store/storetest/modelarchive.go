@@ -84,6 +84,19 @@ func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	return of, nil
 }
 
+// SourcesOf implements [core.Ledger].
+func (m *Model) SourcesOf(_ context.Context, events []core.ID) (map[core.ID]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := map[core.ID]string{}
+	for _, id := range events {
+		if e, stored := m.events[id]; stored {
+			of[id] = e.Source
+		}
+	}
+	return of, nil
+}
+
 // Finished implements [core.Ledger]. The cursor is a pair of a time and an id.
 func (m *Model) Finished(_ context.Context, since time.Time, after core.ID, limit int) (p core.Page[core.Job], err error) {
 	m.mu.Lock()

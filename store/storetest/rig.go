@@ -359,6 +359,16 @@ func (r *rig) attempts(id core.ID) []core.Attempt {
 	return got
 }
 
+// sourcesOf returns the sources of events; an event that is not stored is absent.
+func (r *rig) sourcesOf(events ...core.ID) map[core.ID]string {
+	r.Helper()
+	got, err := r.store.SourcesOf(context.Background(), events)
+	if err != nil {
+		r.Fatalf("SourcesOf(%v) failed: %v", events, err)
+	}
+	return got
+}
+
 // events returns one page of events.
 func (r *rig) events(f core.EventFilter) core.Page[core.Event] {
 	r.Helper()

@@ -190,6 +190,7 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.storedEvent(j.Event.ID)
 	r.job(j.ID)
 	r.attempts(j.ID)
+	r.sourcesOf(j.Event.ID)
 	r.depth()
 	r.events(core.EventFilter{})
 	r.events(core.EventFilter{Source: "shop"})

@@ -262,16 +262,17 @@ func (m *measured) Awaited(ctx context.Context, now time.Time, hash, receipt str
 }
 
 // ledgerOps measures [core.Ledger], the listings and look-ups of events and jobs.
-type ledgerOps struct{ event, events, job, jobs, attempts, finished *op }
+type ledgerOps struct{ event, events, job, jobs, attempts, sourcesOf, finished *op }
 
 func newLedgerOps(f opFamilies) ledgerOps {
 	return ledgerOps{
-		event:    f.op("event"),
-		events:   f.op("events"),
-		job:      f.op("job"),
-		jobs:     f.op("jobs"),
-		attempts: f.op("attempts"),
-		finished: f.op("finished"),
+		event:     f.op("event"),
+		events:    f.op("events"),
+		job:       f.op("job"),
+		jobs:      f.op("jobs"),
+		attempts:  f.op("attempts"),
+		sourcesOf: f.op("sources_of"),
+		finished:  f.op("finished"),
 	}
 }
 
@@ -298,6 +299,11 @@ func (m *measured) Jobs(ctx context.Context, f core.JobFilter) (_ core.Page[core
 func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt, err error) {
 	defer m.attempts.ended(time.Now(), &err)
 	return m.Store.Attempts(ctx, job)
+}
+
+func (m *measured) SourcesOf(ctx context.Context, events []core.ID) (_ map[core.ID]string, err error) {
+	defer m.sourcesOf.ended(time.Now(), &err)
+	return m.Store.SourcesOf(ctx, events)
 }
 
 func (m *measured) Finished(ctx context.Context, since time.Time, after core.ID, limit int) (_ core.Page[core.Job], err error) {

@@ -221,6 +221,10 @@ func (f *recorder) Attempts(context.Context, core.ID) (r []core.Attempt, err err
 	return r, f.answer("Attempts")
 }
 
+func (f *recorder) SourcesOf(context.Context, []core.ID) (r map[core.ID]string, err error) {
+	return r, f.answer("SourcesOf")
+}
+
 func (f *recorder) AttemptsOf(context.Context, []core.ID) (r map[core.ID][]core.Attempt, err error) {
 	return r, f.answer("AttemptsOf")
 }

@@ -101,6 +101,14 @@ FROM
 CROSS JOIN jobs
 WHERE jobs.id = r.id_
 
+-- event_sources
+SELECT events.id AS event, events.source AS source
+FROM
+  (SELECT column1 AS id_
+  FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
+CROSS JOIN events
+WHERE events.id = r.id_
+
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
   (SELECT MIN(lane)

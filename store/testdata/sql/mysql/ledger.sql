@@ -92,6 +92,14 @@ FROM
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 WHERE jobs.id = r.id_
 
+-- event_sources
+SELECT events.id AS event, events.source AS source
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.id_
+
 -- jobs_waiting_lanes
 SELECT due_lane AS value
 FROM jobs FORCE INDEX (`jobs_waiting`)

@@ -98,6 +98,11 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
 FROM unnest(?::text[]) AS r(id_), jobs
 WHERE jobs.id = r.id_
 
+-- event_sources
+SELECT events.id AS event, events.source AS source
+FROM unnest(?::text[]) AS r(id_), events
+WHERE events.id = r.id_
+
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
   (SELECT MIN(lane)

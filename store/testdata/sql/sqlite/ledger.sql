@@ -98,6 +98,11 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
 FROM jobs
 WHERE jobs.id = ?
 
+-- event_sources
+SELECT events.id AS event, events.source AS source
+FROM events
+WHERE events.id = ?
+
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
   (SELECT MIN(lane)
