@@ -154,6 +154,18 @@ func TestLanes(t *testing.T) {
 	if l := Lane("queue/mail"); l.Handler() != "" || l.Consumer() != "queue/mail" {
 		t.Errorf("lane %q: handler %q, consumer %q", l, l.Handler(), l.Consumer())
 	}
+	// The lane of a source is the lane of no consumer, whatever the source's name.
+	for _, name := range []string{"github", "handler", "queue", "source"} {
+		l := SourceLane(name)
+		if l.Source() != name || l.Consumer() != "source/"+name || l.Handler()+l.Queue()+l.Workflow() != "" || l.Alert() {
+			t.Errorf("lane %q: source %q, consumer %q", l, l.Source(), l.Consumer())
+		}
+		for _, other := range []Lane{HandlerLane(name), QueueLane(name), WorkflowLane(name), AlertLane(name)} {
+			if other.Source() != "" || other == l {
+				t.Errorf("lane %q: source %q, want none", other, other.Source())
+			}
+		}
+	}
 }
 
 func TestRefusal(t *testing.T) {

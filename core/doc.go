@@ -63,7 +63,8 @@
 //
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
 // limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle
-// moves it, so both hold for every process of one database.
+// moves it, so both hold for every process of one database. The gate also says
+// whether an operator holds the lane. See [Hold].
 //
 // # Glossary
 //
@@ -88,7 +89,8 @@
 //   - handler: a consumer that the gateway calls, over HTTP or gRPC.
 //   - queue: a consumer whose clients fetch messages and acknowledge them.
 //   - job: the work that one event means for one consumer. A queue's job is a message.
-//   - lane: the jobs of one consumer, with a name such as "handler/billing". See [Lane].
+//   - lane: the jobs of one consumer, with a name such as "handler/billing". See [Lane]. The lane
+//     "source/github" has no jobs: it names a source whose jobs are held.
 //   - line: the jobs of a lane with the same key, of which few are admitted at a time. See
 //     [Line]. A job that is admitted has a slot of its line; the others have places, and wait.
 //   - due: a job is due once its due time is now or has passed. See [Job].
@@ -112,6 +114,7 @@
 //   - breaker: it stops the deliveries to a handler that fails, and probes it. See [Breaker].
 //   - probe: the one delivery that tests a handler while its breaker is open.
 //   - ramp: the slower rate of deliveries in the first [RampTime] after a breaker closed.
+//   - hold: an operator's stop of a lane, or of all jobs of a source's events. See [Hold].
 //   - pass: the conditions under which a worker may claim from a gated lane. See [Pass].
 //
 // Workflows:

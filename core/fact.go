@@ -86,7 +86,7 @@ type BreakerMoved struct {
 	Reset bool // an operator closed it, not an outcome
 }
 
-// LaneHeld: an operator held a lane, or changed the end or the reason of its hold.
+// LaneHeld: an operator held a lane, also that of a source, or changed the end or the reason of its hold.
 type LaneHeld struct {
 	Hold Hold
 }

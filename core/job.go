@@ -45,6 +45,9 @@ func (s Status) Finished() bool { return s == Completed || s == Dead || s == Can
 // of one consumer never delays another. It is written "handler/<name>", "queue/<name>",
 // "workflow/<name>", or "alert/<id>" for alerts to people. The lanes of alerts are shown
 // under other names: see [Places].
+//
+// "source/<name>" is the lane of a source. No job is in it: it only has a [Gate], for the hold
+// of the source.
 type Lane string
 
 const (
@@ -52,6 +55,7 @@ const (
 	queueLane    = "queue/"
 	workflowLane = "workflow/"
 	alertLane    = "alert/"
+	sourceLane   = "source/"
 )
 
 // QueueLane returns the lane of the queue with this name.
@@ -86,6 +90,19 @@ func AlertLane(id string) Lane { return Lane(alertLane + id) }
 // Alert reports whether the lane holds alerts.
 func (l Lane) Alert() bool { return strings.HasPrefix(string(l), alertLane) }
 
+// SourceLane returns the lane of the source with this name. It has no jobs, and its gate has
+// the hold of the source.
+func SourceLane(name string) Lane { return Lane(sourceLane + name) }
+
+// Source returns the name of the source whose lane this is, or "" for the lane of a consumer.
+func (l Lane) Source() string {
+	name, ok := strings.CutPrefix(string(l), sourceLane)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
 // HandlerLane returns the lane of the handler with this name.
 func HandlerLane(name string) Lane { return Lane(handlerLane + name) }
 
@@ -100,7 +117,7 @@ func (l Lane) Handler() string {
 }
 
 // Consumer returns the name of the lane in the API and the command line: the bare name of a
-// handler, and the whole lane of any other consumer.
+// handler, and the whole lane of any other consumer or of a source.
 func (l Lane) Consumer() string {
 	if name := l.Handler(); name != "" {
 		return name

@@ -19,9 +19,11 @@ type HoldStore interface {
 	Holding(ctx context.Context, now time.Time) ([]core.Hold, error)
 }
 
-// Holds are the holds of handlers, queues and workflows. They are safe for concurrent use.
+// Holds are the holds of handlers, queues, workflows and sources. They are safe for concurrent
+// use.
 type Holds struct {
-	// Bell is rung for each lane that is released, and Observe gets a fact for each hold and
+	// Bell is rung for each lane that is released, and for the lanes of all consumers when a source
+	// is released, and Observe gets a fact for each hold and
 	// release. Both may be nil.
 	Bell    *core.Bell
 	Observe core.Observer
@@ -43,7 +45,8 @@ func (h *Holds) List(ctx context.Context) ([]core.Hold, error) {
 }
 
 // Hold holds a lane, until a time or, if that is zero, until Release. Jobs that are being
-// tried end as usual, and no process takes another one. A lane that is held already gets the
+// tried end as usual, and no process takes another one. The lane of a source stands for all jobs
+// of the source's events. A lane that is held already gets the
 // new end and reason. The refusals are that of a lane that is not configured, of a time that
 // has passed, and of a reason that is no text of at most MaxReason characters.
 func (h *Holds) Hold(ctx context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error) {
@@ -70,7 +73,7 @@ func (h *Holds) check(now time.Time, lane core.Lane, until time.Time, reason str
 		return core.Refuse(core.Invalid, "until must be in the future, and %s has passed", core.FormatTime(until))
 	case utf8.RuneCountInString(reason) > MaxReason || !utf8.ValidString(reason) || strings.ContainsRune(reason, 0):
 		return core.Refuse(core.Invalid, "reason must be a text of at most %d characters", MaxReason)
-	case lane.Alert():
+	case lane.Alert(), lane.Source() == core.AlertSource:
 		return core.Refuse(core.Invalid, "alerts cannot be held")
 	}
 	return h.names.Lane(lane)
@@ -104,7 +107,18 @@ func (h *Holds) Release(ctx context.Context, lane core.Lane) (bool, error) {
 	if len(released) == 0 {
 		return false, h.names.Lane(lane)
 	}
-	h.Bell.Ring(lane)
+	for _, l := range h.waiting(lane) {
+		h.Bell.Ring(l)
+	}
 	tell(h.Observe, core.LaneReleased{Lane: lane})
 	return true, nil
+}
+
+// waiting returns the lanes whose jobs may go on after the release of a lane. Jobs of a source may
+// be in the lanes of all consumers.
+func (h *Holds) waiting(lane core.Lane) []core.Lane {
+	if lane.Source() != "" {
+		return h.names.lanes()
+	}
+	return []core.Lane{lane}
 }

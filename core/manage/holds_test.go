@@ -50,7 +50,7 @@ func (b *holdBook) Holding(context.Context, time.Time) ([]core.Hold, error) { re
 func newHoldsRig(b *holdBook) (*Holds, *[]core.Fact) {
 	var told []core.Fact
 	h := NewHolds(b, func() time.Time { return noon }, &Names{
-		Handlers: []string{"billing"}, Queues: []string{"mail"}, Workflows: []string{"ship"},
+		Sources: []string{"github"}, Handlers: []string{"billing"}, Queues: []string{"mail"}, Workflows: []string{"ship"},
 		Unknown: func(kind, name string, _ []string) error { return core.Refuse(core.NotFound, "no %s %s", kind, name) },
 	})
 	h.Observe = func(f core.Fact) { told = append(told, f) }
@@ -77,6 +77,9 @@ func TestHoldsHold(t *testing.T) {
 		"unknown handler":   {"handler/gone", time.Time{}, "", core.Hold{}, "no handler gone"},
 		"unknown queue":     {"queue/billing", time.Time{}, "", core.Hold{}, "no queue billing"},
 		"unknown workflow":  {"workflow/mail", time.Time{}, "", core.Hold{}, "no workflow mail"},
+		"source":            {"source/github", time.Time{}, "r", core.Hold{Lane: "source/github", Since: noon, Reason: "r"}, ""},
+		"unknown source":    {"source/billing", time.Time{}, "", core.Hold{}, "no source billing"},
+		"source of alerts":  {core.SourceLane(core.AlertSource), time.Time{}, "", core.Hold{}, "alerts cannot be held"},
 		"alerts":            {"alert/1", time.Time{}, "", core.Hold{}, "alerts cannot be held"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +129,31 @@ func TestHoldsRelease(t *testing.T) {
 				t.Errorf("the lane was rung %d times, want that exactly if it was released", rung)
 			}
 		})
+	}
+}
+
+// After the release of a source, jobs of any consumer may go on.
+func TestHoldsReleaseOfSource(t *testing.T) {
+	h, told := newHoldsRig(&holdBook{all: []core.Hold{{Lane: "source/github", Since: noon}}})
+	h.Bell = &core.Bell{}
+	heard := h.Bell.Listen("handler/billing", "queue/mail", "workflow/ship", "source/github")
+	for _, want := range []bool{true, false} {
+		if got, err := h.Release(t.Context(), "source/github"); got != want || err != nil {
+			t.Errorf("Release = %v, %v, want %v", got, err, want)
+		}
+		rung := []core.Lane(nil)
+		if want {
+			rung = []core.Lane{"handler/billing", "queue/mail", "workflow/ship"}
+		}
+		if diff := cmp.Diff(rung, heard.Rung()); diff != "" {
+			t.Errorf("rung (-want +got):\n%s", diff)
+		}
+	}
+	if len(*told) != 1 || (*told)[0] != (core.LaneReleased{Lane: "source/github"}) {
+		t.Errorf("stated %v", *told)
+	}
+	if _, err := h.Release(t.Context(), "source/gone"); err == nil || err.Error() != "no source gone" {
+		t.Errorf("Release of an unknown source = %v", err)
 	}
 }
 

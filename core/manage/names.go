@@ -44,7 +44,8 @@ func (n *Names) places() core.Places {
 	return n.Places
 }
 
-// Lane is Source for the handler, queue, workflow or place for alerts of a lane, as it is shown.
+// Lane is Source for the handler, queue, workflow, source or place for alerts of a lane, as it is
+// shown.
 func (n *Names) Lane(lane core.Lane) error {
 	switch {
 	case n == nil || lane == "":
@@ -55,8 +56,27 @@ func (n *Names) Lane(lane core.Lane) error {
 		return n.check("queue", lane.Queue(), n.Queues)
 	case lane.Workflow() != "":
 		return n.check("workflow", lane.Workflow(), n.Workflows)
+	case lane.Source() != "":
+		return n.check("source", lane.Source(), n.Sources)
 	}
 	return n.check("handler", lane.Handler(), n.Handlers)
+}
+
+// lanes returns the lanes of all handlers, queues and workflows.
+func (n *Names) lanes() (lanes []core.Lane) {
+	if n == nil {
+		return nil
+	}
+	for _, name := range n.Handlers {
+		lanes = append(lanes, core.HandlerLane(name))
+	}
+	for _, name := range n.Queues {
+		lanes = append(lanes, core.QueueLane(name))
+	}
+	for _, name := range n.Workflows {
+		lanes = append(lanes, core.WorkflowLane(name))
+	}
+	return lanes
 }
 
 // place is Source for the lane of a place for alerts, as it is shown or as it is stored.

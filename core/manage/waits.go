@@ -14,7 +14,7 @@ type Hindrance string
 // The hindrances. Of several, the longest counts.
 const (
 	NotDue        Hindrance = "time"            // the time of its next attempt, or the end of its delay, is in the future
-	LaneStopped   Hindrance = "hold"            // an operator holds its lane; see [Holds]
+	LaneStopped   Hindrance = "hold"            // an operator holds its lane, or the source of its event; see [Holds]
 	InLine        Hindrance = "line"            // the jobs before it in its line
 	BreakerOpen   Hindrance = "circuit_breaker" // its handler's deliveries fail; a probe finds out when they succeed again
 	RateReached   Hindrance = "rate_limit"      // the rate limit of its handler, or the ramp after its breaker closed
@@ -31,6 +31,7 @@ type Wait struct {
 
 	Since  time.Time // when a hold began, or when a dead job stopped the line; zero otherwise
 	Reason string    // of a hold, as its operator gave it; may be empty
+	Source string    // the source that is held, if the job waits for that; empty if its lane is held
 
 	// Job is a job that has a slot of the line: the one that stopped the line if Since is set.
 	// Place is the place in the line, 1 for the next job. It is 0 if it is not known, and beyond
@@ -43,6 +44,7 @@ type Wait struct {
 type LaneStore interface {
 	Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error)
 	Holding(ctx context.Context, now time.Time) ([]core.Hold, error)
+	SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error)
 	LinesOf(ctx context.Context, lane core.Lane, next int, keys ...string) ([]core.LineJobs, error)
 }
 
@@ -68,8 +70,8 @@ func knownOf(lanes []core.Lane) map[core.Lane]bool {
 	return known
 }
 
-// Of returns the waits of jobs; jobs that do not wait are absent. It queries the store once
-// for any number of jobs, once more if a lane of them is held, once more for each lane with jobs
+// Of returns the waits of jobs; jobs that do not wait are absent. It queries the store twice
+// for any number of jobs, once more if a source is held, once more for each lane with jobs
 // that wait in lines, and not at all if none waits. Wait.Place is 0.
 func (w *Waits) Of(ctx context.Context, jobs ...core.Job) (map[core.ID]Wait, error) {
 	return w.of(ctx, 0, jobs)
@@ -92,17 +94,13 @@ func (w *Waits) of(ctx context.Context, places int, jobs []core.Job) (map[core.I
 		return nil, err
 	}
 	now, waits := w.clock(), map[core.ID]Wait{}
-	reasons, err := w.reasons(ctx, outlooks, now)
+	held, err := w.held(ctx, jobs, now)
 	if err != nil {
 		return nil, err
 	}
 	for _, j := range jobs {
 		if waiting(j) {
-			wait := w.wait(j, outlooks[j.Lane].Gate, now)
-			if wait.For == LaneStopped {
-				wait.Reason = reasons[j.Lane]
-			}
-			waits[j.ID] = wait
+			waits[j.ID] = w.wait(j, outlooks[j.Lane].Gate, held, now)
 		}
 	}
 	return waits, w.inLines(ctx, places, jobs, waits)
@@ -139,24 +137,43 @@ func lineWait(id core.ID, line core.LineJobs) Wait {
 	return wait
 }
 
-// reasons returns the reasons of the holds, by lane, if any of these lanes is held.
-func (w *Waits) reasons(ctx context.Context, outlooks map[core.Lane]core.Outlook, now time.Time) (map[core.Lane]string, error) {
-	held := false
-	for _, o := range outlooks {
-		held = held || o.Gate.Held(now)
-	}
-	if !held {
-		return nil, nil
-	}
+// A heldJobs is what operators hold.
+type heldJobs struct {
+	lanes   map[core.Lane]core.Hold
+	sources map[core.ID]string // of events; empty if no source is held
+}
+
+// held returns the holds, and the sources of the jobs' events if a source is held.
+func (w *Waits) held(ctx context.Context, jobs []core.Job, now time.Time) (heldJobs, error) {
 	holds, err := w.store.Holding(ctx, now)
 	if err != nil {
-		return nil, err
+		return heldJobs{}, err
 	}
-	reasons := make(map[core.Lane]string, len(holds))
+	held := heldJobs{lanes: make(map[core.Lane]core.Hold, len(holds))}
+	ofSource := false
 	for _, h := range holds {
-		reasons[h.Lane] = h.Reason
+		held.lanes[h.Lane] = h
+		ofSource = ofSource || h.Lane.Source() != ""
 	}
-	return reasons, nil
+	if !ofSource {
+		return held, nil
+	}
+	var events []core.ID
+	for _, j := range jobs {
+		if waiting(j) {
+			events = append(events, j.EventID)
+		}
+	}
+	held.sources, err = w.store.SourcesOf(ctx, events)
+	return held, err
+}
+
+// source returns the hold of the source of a job's event, unless the job's time comes after the
+// end of the hold.
+func (h heldJobs) source(j core.Job, now time.Time) (hold core.Hold, held bool) {
+	hold, held = h.lanes[core.SourceLane(h.sources[j.EventID])]
+	over := !hold.Until.IsZero() && j.DueAt.After(now) && j.DueAt.After(hold.Until)
+	return hold, held && !over
 }
 
 // lanesOf returns the lanes in which some of the jobs wait.
@@ -172,11 +189,16 @@ func lanesOf(jobs []core.Job) (lanes []core.Lane) {
 // waiting reports whether a job is neither finished nor running.
 func waiting(j core.Job) bool { return !j.Status.Finished() && j.Status != core.Running }
 
-// wait returns the reason why a job waits, given the gate of its lane.
-func (w *Waits) wait(j core.Job, g core.Gate, now time.Time) Wait {
-	switch early := j.DueAt.After(now); {
-	case g.Held(now) && !(early && j.DueAt.After(g.HeldUntil)):
-		return Wait{For: LaneStopped, Until: g.HoldEnd(), Since: g.HeldSince}
+// wait returns the reason why a job waits, given the gate of its lane and the holds.
+func (w *Waits) wait(j core.Job, g core.Gate, held heldJobs, now time.Time) Wait {
+	early := j.DueAt.After(now)
+	if g.Held(now) && !(early && j.DueAt.After(g.HeldUntil)) {
+		return Wait{For: LaneStopped, Until: g.HoldEnd(), Since: g.HeldSince, Reason: held.lanes[j.Lane].Reason}
+	}
+	if h, ok := held.source(j, now); ok {
+		return Wait{For: LaneStopped, Until: h.Until, Since: h.Since, Reason: h.Reason, Source: h.Lane.Source()}
+	}
+	switch {
 	case !w.known[j.Lane] && j.Lane.Workflow() == "": // runs continue under the definition with which they began
 		return Wait{For: NotConfigured}
 	case j.Status == core.Waiting:

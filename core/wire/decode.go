@@ -83,7 +83,7 @@ func waitsOf(jobs []Job) map[core.ID]manage.Wait {
 		if waits == nil {
 			waits = map[core.ID]manage.Wait{}
 		}
-		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time, Since: j.Waiting.Since.Time, Reason: j.Waiting.Reason, Job: j.Waiting.Job, Place: j.Waiting.Place}
+		waits[j.ID] = manage.Wait{For: j.Waiting.For, Until: j.Waiting.Until.Time, Since: j.Waiting.Since.Time, Reason: j.Waiting.Reason, Source: j.Waiting.Source, Job: j.Waiting.Job, Place: j.Waiting.Place}
 	}
 	return waits
 }
@@ -145,7 +145,17 @@ func ParseConsumer(text string) (core.Lane, bool) {
 	return lane, known && name != "" && !strings.ContainsFunc(name, unnamed)
 }
 
-// unnamed reports whether no consumer's name can contain a character. Some databases reject
+// ParseTarget returns the lane of what can be held: a consumer, except a place for alerts, or
+// "source/" and the name of a source. It returns false if nothing that can be held has that name.
+func ParseTarget(text string) (core.Lane, bool) {
+	if name := core.Lane(text).Source(); name != "" {
+		return core.Lane(text), !strings.ContainsFunc(name, unnamed)
+	}
+	lane, ok := ParseConsumer(text)
+	return lane, ok && !lane.Alert()
+}
+
+// unnamed reports whether no name of a consumer or a source can contain a character. Some databases reject
 // such texts in queries.
 func unnamed(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'

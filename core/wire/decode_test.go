@@ -98,7 +98,7 @@ func TestThereAndBack(t *testing.T) {
 		same(t, "job", job, sent(t, JobOf(job)).Core())
 		listed := manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}, More: true}, Waits: map[core.ID]manage.Wait{job.ID: {For: manage.BreakerOpen, Until: someTime.Draw(t, "until")}}}
 		same(t, "jobs", listed, sent(t, JobsOf(listed)).Core())
-		waits := map[core.ID]manage.Wait{job.ID: {For: manage.LaneStopped, Until: someTime.Draw(t, "end"), Since: someTime.Draw(t, "since"), Reason: someText.Draw(t, "reason"), Job: someID.Draw(t, "holder"), Place: rapid.IntRange(0, 9).Draw(t, "place")}}
+		waits := map[core.ID]manage.Wait{job.ID: {For: manage.LaneStopped, Until: someTime.Draw(t, "end"), Since: someTime.Draw(t, "since"), Reason: someText.Draw(t, "reason"), Source: someText.Draw(t, "source"), Job: someID.Draw(t, "holder"), Place: rapid.IntRange(0, 9).Draw(t, "place")}}
 		same(t, "waits", waits, sent(t, JobsOf(manage.JobPage{Page: core.Page[core.Job]{Items: []core.Job{job}}, Waits: waits})).Core().Waits)
 		hold := core.Hold{Lane: rapid.SampledFrom([]core.Lane{"handler/billing", "queue/mail", "workflow/ship"}).Draw(t, "lane"), Since: someTime.Draw(t, "since"), Until: someTime.Draw(t, "end"), Reason: someText.Draw(t, "reason")}
 		same(t, "hold", hold, sent(t, HoldOf(hold)).Core())
@@ -259,10 +259,22 @@ func TestParseConsumer(t *testing.T) {
 	for text, want := range map[string]core.Lane{
 		"billing": "handler/billing", "handler/billing": "handler/billing", "queue/my_work-2": "queue/my_work-2",
 		"workflow/w": "workflow/w", "alert/0a1b2c": "alert/0a1b2c",
-		"": "", "queue/": "", "mailbox/a": "", "workflow/w/s": "", "a//b": "", "a\x00": "", "queue/\xff": "", "é": "", "a b": "",
+		"source/github": "", "": "", "queue/": "", "mailbox/a": "", "workflow/w/s": "", "a//b": "", "a\x00": "", "queue/\xff": "", "é": "", "a b": "",
 	} {
 		if lane, ok := ParseConsumer(text); ok != (want != "") || ok && lane != want {
 			t.Errorf("ParseConsumer(%q) = %q, %t, want %q", text, lane, ok, want)
+		}
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	for text, want := range map[string]core.Lane{
+		"billing": "handler/billing", "handler/billing": "handler/billing", "queue/my_work-2": "queue/my_work-2", "workflow/w": "workflow/w",
+		"source": "handler/source", "source/github": "source/github", "source/my_shop-2": "source/my_shop-2",
+		"alert/1": "", "source/": "", "source/a/b": "", "source/a b": "", "source/\x00": "", "sources/a": "", "": "", "handler/": "",
+	} {
+		if lane, ok := ParseTarget(text); ok != (want != "") || ok && lane != want {
+			t.Errorf("ParseTarget(%q) = %q, %t, want %q", text, lane, ok, want)
 		}
 	}
 }

@@ -96,6 +96,7 @@ type Wait struct {
 
 	Since  Time    `json:"since,omitzero"`   // of a hold, or of a line that is stopped
 	Reason string  `json:"reason,omitempty"` // of a hold with a reason only
+	Source string  `json:"source,omitempty"` // of the hold of a source only
 	Job    core.ID `json:"job,omitempty"`    // of a line only, see manage.Wait
 	Place  int     `json:"place,omitzero"`   // of a line only, if it is known
 }
@@ -105,7 +106,7 @@ func WaitingOf(j core.Job, w manage.Wait) Job {
 	record := JobOf(j)
 	// A job that does not wait has no member for it, so scripts test for its presence.
 	if w != (manage.Wait{}) {
-		record.Waiting = &Wait{w.For, Time{w.Until}, Time{w.Since}, w.Reason, w.Job, w.Place}
+		record.Waiting = &Wait{w.For, Time{w.Until}, Time{w.Since}, w.Reason, w.Source, w.Job, w.Place}
 	}
 	return record
 }

@@ -112,7 +112,7 @@ type BreakerReset struct {
 	Reset bool `json:"reset"`
 }
 
-// A Hold is a handler, queue or workflow that an operator holds.
+// A Hold is a handler, queue, workflow or source that an operator holds.
 type Hold struct {
 	Target string `json:"target"` // see [core.Lane.Consumer]
 	Since  Time   `json:"since"`
