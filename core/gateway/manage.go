@@ -85,7 +85,11 @@ func Lined(c *config.Config) (lanes []core.Lane) {
 
 // Statistics returns the service of the state of all configured entries.
 func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *manage.Statistics {
-	return manage.NewStatistics(store, clock, Lanes(c), shown(c))
+	lanes := Lanes(c)
+	for _, s := range c.SortedSources() {
+		lanes = append(lanes, core.SourceLane(s.Name))
+	}
+	return manage.NewStatistics(store, clock, lanes, shown(c))
 }
 
 // Tail returns the service of news in the store.

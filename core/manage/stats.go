@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,11 +24,18 @@ type LaneStats struct {
 	Gate core.Gate // of a handler or of alerts; zero if the breaker is closed and never had a failure
 }
 
-// Stats is the state of the gateway: of every configured lane, and in total.
+// A SourceStats is the state of a source.
+type SourceStats struct {
+	Name string
+	Gate core.Gate // with the hold of the source; zero if it was never held
+}
+
+// Stats is the state of the gateway: of every configured lane and source, and in total.
 type Stats struct {
 	At        time.Time
-	Lanes     []LaneStats // handlers, queues and workflows, each by name; places of alerts by number
-	Completed int         // jobs that are completed and not yet purged, up to core.MaxDepth
+	Lanes     []LaneStats   // handlers, queues and workflows, each by name; places of alerts by number
+	Sources   []SourceStats // by name
+	Completed int           // jobs that are completed and not yet purged, up to core.MaxDepth
 }
 
 // The age and time limits of answers. An answer is used for a second. A query takes at most
@@ -49,7 +57,8 @@ type Statistics struct {
 	completed kept[int]
 }
 
-// NewStatistics makes the service for these lanes. Some of them are lanes of places.
+// NewStatistics makes the service for these lanes. Some of them are lanes of places, and some are
+// lanes of sources.
 func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane, places core.Places) *Statistics {
 	return &Statistics{
 		lanes: kept[Stats]{clock: clock, slow: Stats.much, ask: func(ctx context.Context) (Stats, error) {
@@ -83,10 +92,11 @@ func (s *Statistics) Quiet(ctx context.Context) {
 	s.completed.quiet(ctx)
 }
 
-// survey asks the store for the counts and gates of lanes.
+// survey asks the store for the counts and gates of lanes, and for the gates of sources.
 func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.Lane, places core.Places) (Stats, error) {
-	stats := Stats{At: now, Lanes: make([]LaneStats, len(lanes))}
-	tallies, err := store.Tallies(ctx, now, lanes)
+	stats := Stats{At: now}
+	consumers := slices.DeleteFunc(slices.Clone(lanes), func(l core.Lane) bool { return l.Source() != "" })
+	tallies, err := store.Tallies(ctx, now, consumers)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -94,8 +104,12 @@ func survey(ctx context.Context, store StatsStore, now time.Time, lanes []core.L
 	if err != nil {
 		return Stats{}, err
 	}
-	for i, lane := range lanes {
-		stats.Lanes[i] = LaneStats{places.Shown(lane), places[lane].Host, tallies[lane], outlooks[lane].Gate}
+	for _, lane := range lanes {
+		if name := lane.Source(); name != "" {
+			stats.Sources = append(stats.Sources, SourceStats{name, outlooks[lane].Gate})
+			continue
+		}
+		stats.Lanes = append(stats.Lanes, LaneStats{places.Shown(lane), places[lane].Host, tallies[lane], outlooks[lane].Gate})
 	}
 	return stats, nil
 }

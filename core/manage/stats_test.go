@@ -3,6 +3,7 @@ package manage
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,9 @@ func (c *census) fail(method string) error {
 
 func (c *census) Tallies(ctx context.Context, _ time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	c.asked++
+	if slices.ContainsFunc(lanes, func(l core.Lane) bool { return l.Source() != "" }) {
+		return nil, errors.New("jobs of a source's lane were counted")
+	}
 	select {
 	case <-time.After(c.takes):
 	case <-ctx.Done():
@@ -39,13 +43,16 @@ func (c *census) Tallies(ctx context.Context, _ time.Time, lanes []core.Lane) (m
 }
 
 func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, error) {
-	return map[core.Lane]core.Outlook{"handler/a": {Gate: core.Gate{Failures: 5}}}, c.fail("Due")
+	return map[core.Lane]core.Outlook{
+		"handler/a":   {Gate: core.Gate{Failures: 5}},
+		"source/shop": {Gate: core.Gate{HeldSince: noon, HeldUntil: core.NoEnd}},
+	}, c.fail("Due")
 }
 
 func (c *census) Completed(context.Context) (int, error) { return 9, c.fail("Completed") }
 
 func statistics(c *census) *Statistics {
-	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q"}, nil)
+	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q", "source/shop", "source/timer"}, nil)
 }
 
 func TestStats(t *testing.T) {
@@ -54,7 +61,7 @@ func TestStats(t *testing.T) {
 		got, err := s.Stats(t.Context())
 		want := Stats{At: time.Now(), Completed: 9, Lanes: []LaneStats{
 			{Lane: "handler/a", Tally: core.Tally{Pending: 1}, Gate: core.Gate{Failures: 5}}, {Lane: "queue/q"},
-		}}
+		}, Sources: []SourceStats{{"shop", core.Gate{HeldSince: noon, HeldUntil: core.NoEnd}}, {Name: "timer"}}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Stats: %v (-want +got):\n%s", err, diff)
 		}

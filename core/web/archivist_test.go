@@ -88,6 +88,9 @@ func (h holder) List(context.Context) ([]core.Hold, error) {
 }
 
 func (h holder) Hold(_ context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error) {
+	if lane.Source() == "nothing" {
+		return core.Hold{}, core.Refuse(core.NotFound, `no source "nothing" is configured; there are github, shop`)
+	}
 	if lane.Handler() == "nobody" {
 		return core.Hold{}, core.Refuse(core.NotFound, `no handler "nobody" is configured; there is billing`)
 	}
@@ -279,6 +282,8 @@ func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, Canceled: 2, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},
 		{Lane: "alert/0123456789ab"},
+	}, Sources: []manage.SourceStats{
+		{Name: "github", Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon.Add(time.Hour)}}, {Name: "shop"},
 	}}, a.say("stats")
 }
 

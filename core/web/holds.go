@@ -114,8 +114,8 @@ func (h *holdRoutes) release(w http.ResponseWriter, r *http.Request) error {
 
 // heldLane returns the lane of a target.
 func heldLane(target string) (core.Lane, error) {
-	if lane, ok := wire.ParseConsumer(target); ok && !lane.Alert() {
+	if lane, ok := wire.ParseTarget(target); ok {
 		return lane, nil
 	}
-	return "", core.Refuse(core.Invalid, "target must be the name of a handler, or queue/ or workflow/ and the name of one; not %s", quote(target))
+	return "", core.Refuse(core.Invalid, "target must be the name of a handler, or queue/, workflow/ or source/ and the name of one; not %s", quote(target))
 }

@@ -16,6 +16,7 @@ type Stats struct {
 	Queues    []QueueStats    `json:"queues"`
 	Workflows []WorkflowStats `json:"workflows"`
 	Alerts    []HandlerStats  `json:"alerts"`
+	Sources   []SourceStats   `json:"sources"` // an older server has none
 	Jobs      JobStats        `json:"jobs"`
 }
 
@@ -28,6 +29,16 @@ type Counts struct {
 	Retryable int `json:"retryable"`
 	Dead      int `json:"dead"`
 	Canceled  int `json:"canceled"`
+}
+
+// SourceStats is the state of a source.
+type SourceStats struct {
+	Name string `json:"name"`
+
+	// HeldSince is when an operator held it, null if it is not held. HeldUntil is when the hold
+	// ends by itself; null if it does not.
+	HeldSince Time `json:"held_since"`
+	HeldUntil Time `json:"held_until"`
 }
 
 // WorkflowStats is the state of a workflow's steps.
@@ -97,10 +108,15 @@ func StatsOf(s manage.Stats) Stats {
 	stats := Stats{
 		At: Time{s.At}, Jobs: JobStats{Completed: s.Completed},
 		// Empty lists are [] and not null, so that a script can loop over them.
-		Handlers: []HandlerStats{}, Queues: []QueueStats{}, Workflows: []WorkflowStats{}, Alerts: []HandlerStats{},
+		Handlers: []HandlerStats{}, Queues: []QueueStats{}, Workflows: []WorkflowStats{}, Alerts: []HandlerStats{}, Sources: []SourceStats{},
 	}
 	for _, l := range s.Lanes {
 		stats.add(l, s.At)
+	}
+	for _, source := range s.Sources {
+		record := SourceStats{Name: source.Name}
+		record.HeldSince, record.HeldUntil = heldOf(source.Gate, s.At)
+		stats.Sources = append(stats.Sources, record)
 	}
 	return stats
 }
@@ -108,9 +124,7 @@ func StatsOf(s manage.Stats) Stats {
 // add adds the state of a lane to the list of its kind, and its jobs to the total.
 func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	state := WorkflowStats{Counts: Counts{l.Available(), l.Scheduled, l.Waiting, l.Processing, l.Retryable, l.Dead, l.Canceled}, OldestDue: age(l.OldestDue, at), Stopped: l.Stopped}
-	if l.Gate.Held(at) {
-		state.HeldSince, state.HeldUntil = Time{l.Gate.HeldSince}, Time{l.Gate.HoldEnd()}
-	}
+	state.HeldSince, state.HeldUntil = heldOf(l.Gate, at)
 	// A list has entries of one kind, so their names need no prefix.
 	_, state.Name, _ = strings.Cut(string(l.Lane), "/")
 	switch {
@@ -132,6 +146,14 @@ func (s *Stats) add(l manage.LaneStats, at time.Time) {
 	s.Jobs.Retryable += state.Retryable
 	s.Jobs.Dead += state.Dead
 	s.Jobs.Canceled += state.Canceled
+}
+
+// heldOf returns the beginning and the end of a gate's hold; zero times if it is not held.
+func heldOf(g core.Gate, at time.Time) (since, until Time) {
+	if !g.Held(at) {
+		return Time{}, Time{}
+	}
+	return Time{g.HeldSince}, Time{g.HoldEnd()}
 }
 
 // age returns the seconds from since to at, in milliseconds precision.

@@ -41,7 +41,7 @@ func TestRecordsOfNothing(t *testing.T) {
 		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
 		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
 		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
-		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"jobs":{"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},
+		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"sources":[],"jobs":{"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},
 		{StoryOfLine(manage.LineStory{}), `{"key":"","admitted":0,"waiting":0,"stopped_since":null,"stopped_by":null,"jobs":[],"next":[]}`},
 		{NewsOf(manage.News{}), `{"events":[],"jobs":[],"cursor":{"event":"","finished":null,"job":null},"has_more":false,"followed":0}`},
 	} {
@@ -143,6 +143,9 @@ func TestStats(t *testing.T) {
 		{Lane: "queue/q", Tally: tally, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon.Add(time.Second)}},
 		{Lane: "alert/slack-1", Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon}},
+	}, Sources: []manage.SourceStats{
+		{Name: "github", Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon.Add(time.Second)}},
+		{Name: "shop", Gate: core.Gate{HeldUntil: noon}},
 	}})
 	const none = `"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"oldest_due_seconds":`
 	const some = `"available":3,"scheduled":1,"waiting":2,"running":3,"retryable":2,"dead":4,"canceled":5,"oldest_due_seconds":1.5`
@@ -152,6 +155,7 @@ func TestStats(t *testing.T) {
 		`"queues":[{"name":"q",` + some + `,"held_since":"2026-11-20T11:59:59.007","held_until":null,"lines_stopped":1,"pending":8,"processing":3}],` +
 		`"workflows":[{"name":"w",` + none + `0,"held_since":"2026-11-20T11:59:59.007","held_until":"2026-11-20T12:00:01.007"}],` +
 		`"alerts":[{"name":"slack-1",` + none + `null` + free + `,"circuit_breaker":"closed","circuit_breaker_until":null,"rate_limit_until":null}],` +
+		`"sources":[{"name":"github","held_since":"2026-11-20T11:59:59.007","held_until":"2026-11-20T12:00:01.007"},{"name":"shop"` + free + `}],` +
 		`"jobs":{"available":6,"scheduled":2,"waiting":4,"running":6,"retryable":4,"dead":8,"canceled":10,"completed":9}}`
 	if diff := cmp.Diff(want, text(t, got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
