@@ -65,11 +65,12 @@ type Unsubscribed struct {
 }
 
 // Skipped: slots of a cron source passed while no process watched the schedule, and they
-// are too old to be fired now.
+// are too old to be fired now; or they passed while an operator held the source.
 type Skipped struct {
 	Source      string
 	Slots       int
 	First, Last time.Time
+	Held        bool // the source was held
 }
 
 // Settled: an attempt ended and its outcome is stored.

@@ -14,6 +14,15 @@ type Span struct {
 	First, Last time.Time // the zero times if there are none
 }
 
+// and returns s with the slots of a later span.
+func (s Span) and(later Span) Span {
+	if s.Slots > 0 {
+		later.First = s.First
+	}
+	later.Slots += s.Slots
+	return later
+}
+
 // Span returns the slots after from and up to to. It counts them by the day, so that
 // a year of seconds costs no more than a year of days.
 func (s Schedule) Span(from, to time.Time) Span {

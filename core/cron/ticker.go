@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +36,12 @@ type Source struct {
 // Deps are the dependencies of a ticker.
 type Deps struct {
 	Calendar core.Calendar
-	Clock    core.Clock
-	Observe  core.Observer
+
+	// Holding returns the holds that have not ended. Nil means that no source is held.
+	Holding func(ctx context.Context, now time.Time) ([]core.Hold, error)
+
+	Clock   core.Clock
+	Observe core.Observer
 
 	// Fire stores the event of a slot. Firing a slot again must store no second event, in
 	// any process and at any later time. It is called for several sources at the same time,
@@ -57,6 +62,11 @@ func New(d Deps, sources []Source) *Ticker { return &Ticker{Deps: d, sources: so
 // Tick fires every slot that has become due since its source's mark and is not older
 // than five minutes, oldest first, and then moves the marks. Slots that are older are
 // stated as core.Skipped. A source without a mark begins at now.
+//
+// The slots of a source that is held are not fired, also not after its release. They are stated
+// as core.Skipped too. Each process states those that it skipped. The holds are read while slots
+// are due, once for all sources. If they cannot be read, no slot is fired, and the due slots are
+// tried again like those that could not be fired.
 //
 // With a zero Rest it returns once all slots that were due at its beginning are fired, with
 // the errors that occurred. Otherwise it waits for further slots, until ctx is done or the
@@ -115,7 +125,8 @@ type course struct {
 	next    time.Time // the first slot after done; zero if there is none
 	unsaved bool      // the calendar does not have it yet
 	back    bool      // done replaces a later mark
-	skipped Span      // not stated yet
+	unseen  Span      // slots that were too old, not stated yet
+	held    Span      // slots that a hold skipped, not stated yet
 	trouble backoff
 }
 
@@ -177,7 +188,8 @@ func (k *tick) round(ctx context.Context) (failed []core.Troubled) {
 	for _, c := range k.courses {
 		c.follow(k.now())
 	}
-	failed = append(failed, k.fire(ctx, k.due())...)
+	due, unread := k.skipHeld(ctx, k.due())
+	failed = append(append(failed, unread...), k.fire(ctx, due)...)
 	return append(failed, k.tryTo("mark", func() error { return k.save(ctx) })...)
 }
 
@@ -300,11 +312,51 @@ func (c *course) skip(before time.Time) {
 	// The skipped slots are counted without firing them, and stated once the mark is stored.
 	s := c.Schedule.Span(c.done, before.Add(-1))
 	c.move(s.Last)
-	if c.skipped.Slots > 0 {
-		s.First = c.skipped.First
+	c.unseen = c.unseen.and(s)
+}
+
+// skipHeld leaves out the due slots of sources that are held, and returns the courses of the other
+// sources.
+func (k *tick) skipHeld(ctx context.Context, due []*course) ([]*course, []core.Troubled) {
+	if len(due) == 0 || k.Holding == nil {
+		return due, nil
 	}
-	s.Slots += c.skipped.Slots
-	c.skipped = s
+	now := k.now()
+	holds, err := k.Holding(ctx, now)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil // the end of ctx interrupted it
+	case err != nil:
+		for _, c := range due {
+			c.trouble.fail(now)
+		}
+		return nil, []core.Troubled{{Doing: "read holds", Err: err}}
+	}
+	since := make(map[core.Lane]time.Time, len(holds))
+	for _, h := range holds {
+		since[h.Lane] = h.Since
+	}
+	return slices.DeleteFunc(due, func(c *course) bool {
+		began, held := since[core.SourceLane(c.Name)]
+		if held {
+			c.skipDue(now, began)
+		}
+		return held
+	}), nil
+}
+
+// skipDue leaves out the slots up to now of a source that is held since a time. Slots that were too
+// old already when the hold began passed unseen.
+func (c *course) skipDue(now, since time.Time) {
+	if old := now.Add(-grace); old.Before(since) {
+		since = old
+	}
+	c.skip(since)
+	c.trouble = backoff{}
+	if s := c.Schedule.Span(c.done, now); s.Slots > 0 {
+		c.move(s.Last)
+		c.held = c.held.and(s)
+	}
 }
 
 // save writes the marks of the sources that moved, in one write, and states the slots that
@@ -331,12 +383,18 @@ func (k *tick) save(ctx context.Context) error {
 		}
 	}
 	for _, c := range moved {
-		if c.skipped.Slots > 0 {
-			k.Observe(core.Skipped{Source: c.Name, Slots: c.skipped.Slots, First: c.skipped.First, Last: c.skipped.Last})
-		}
-		c.unsaved, c.back, c.skipped = false, false, Span{}
+		k.state(c.Name, c.unseen, false)
+		k.state(c.Name, c.held, true)
+		c.unsaved, c.back, c.unseen, c.held = false, false, Span{}, Span{}
 	}
 	return nil
+}
+
+// state states slots that were skipped, if there are any.
+func (k *tick) state(source string, s Span, held bool) {
+	if s.Slots > 0 {
+		k.Observe(core.Skipped{Source: source, Slots: s.Slots, First: s.First, Last: s.Last, Held: held})
+	}
 }
 
 // sleep waits until the next slot or the next retry.

@@ -28,7 +28,9 @@ type bench struct {
 	set    time.Duration // how far the clock is ahead of the bubble's
 	calls  []string      // of Fire, "source slot"
 	facts  []core.Fact
-	reads  int // of marks
+	reads  int   // of marks
+	looks  int   // for holds
+	blind  error // the error of a look for holds; nil if it works
 	writes [][]core.Mark
 	away   error                                          // the calendar's error; nil if it works
 	refuse func(source string, slot time.Time) error      // returns the error of Fire; may be nil
@@ -39,7 +41,7 @@ type bench struct {
 func newBench(t *testing.T, sources ...string) *bench {
 	b := &bench{t: t}
 	b.store, b.ids = storetest.NewModel(b.now), core.NewIDs(b.now)
-	b.Ticker = New(Deps{Calendar: b, Clock: b.now, Observe: b.observe, Fire: b.fire}, nil)
+	b.Ticker = New(Deps{Calendar: b, Holding: b.holding, Clock: b.now, Observe: b.observe, Fire: b.fire}, nil)
 	for _, s := range sources {
 		name, schedule, _ := cutName(s)
 		b.sources = append(b.sources, source(t, name, schedule, "UTC"))
@@ -92,6 +94,17 @@ func (b *bench) Marks(ctx context.Context, sources []string) (map[string]core.Ma
 		return nil, err
 	}
 	return b.store.Marks(ctx, sources)
+}
+
+func (b *bench) holding(ctx context.Context, now time.Time) ([]core.Hold, error) {
+	b.mu.Lock()
+	b.looks++
+	err := b.blind
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return b.store.Holding(ctx, now)
 }
 
 func (b *bench) Mark(ctx context.Context, marks ...core.Mark) error {

@@ -301,6 +301,7 @@ func (g *Gateway) newCron(c *config.Config) *cron.Ticker {
 	}
 	return cron.New(cron.Deps{
 		Calendar: g.Store,
+		Holding:  g.Store.Holding,
 		Clock:    g.Clock,
 		Observe:  g.observe,
 		Fire: func(ctx context.Context, source string, slot time.Time) error {
