@@ -104,6 +104,18 @@ func TestOldHold(t *testing.T) {
 	s.wantNews(t, "another hold", notice{Alert: Held, Handler: "gone", Since: core.FormatTime(s.holds[0].Since), Reason: "their database"})
 }
 
+// TestOldHoldOfSource: the alert names the source, and the command that releases it.
+func TestOldHoldOfSource(t *testing.T) {
+	s := newTeam()
+	h := s.process(Place{Lane: "alert/a", On: []Kind{Held}, Health: Thresholds{Held: 24 * time.Hour}})
+	since := s.now
+	s.holds = []core.Hold{{Lane: "source/github", Since: since}}
+	s.now = since.Add(25 * time.Hour)
+	s.round(t, h)
+	s.wantNews(t, "a source", notice{Alert: Held, Source: "github", Since: core.FormatTime(since),
+		Message: `Source "github" is held since ` + core.FormatTime(since) + `, for more than 1d. To let it go on: gateway release source/github`})
+}
+
 // TestQuiet: one alert, until an event comes again.
 func TestQuiet(t *testing.T) {
 	s := newTeam()

@@ -191,12 +191,12 @@ func (q silence) of(newest time.Time) check {
 	}}
 }
 
-// about returns a notice with the consumer of a lane.
+// about returns a notice with the consumer of a lane, or with the source of a source's lane.
 func about(l core.Lane) notice {
-	return notice{Handler: l.Handler(), Queue: l.Queue(), Workflow: l.Workflow()}
+	return notice{Source: l.Source(), Handler: l.Handler(), Queue: l.Queue(), Workflow: l.Workflow()}
 }
 
-// subject returns the consumer of a lane, at the beginning of a sentence.
+// subject returns the consumer or the source of a lane, at the beginning of a sentence.
 func subject(l core.Lane) string {
 	kind, name, _ := strings.Cut(string(l), "/")
 	if kind == "" {

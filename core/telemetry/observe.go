@@ -57,8 +57,7 @@ func (o logger) observe(f core.Fact) {
 		line(o.intake, slog.LevelWarn, "subscription has ended; the topic sends no more", slog.String("source", f.Source),
 			slog.String("topic", f.Topic))
 	case core.Skipped:
-		line(o.cron, slog.LevelWarn, "slots passed unseen and are too old to be made up for", slog.String("source", f.Source),
-			slog.Int("slots", f.Slots), slog.String("first_slot", core.FormatTime(f.First)), slog.String("last_slot", core.FormatTime(f.Last)))
+		o.skipped(f)
 	case core.Settled:
 		o.settled(f)
 	case core.BreakerMoved:
@@ -91,6 +90,17 @@ func (o logger) observe(f core.Fact) {
 	case core.Troubled:
 		o.troubled(f)
 	}
+}
+
+// skipped logs slots of a schedule that made no events. For a hold they were skipped as an operator
+// wanted it.
+func (o logger) skipped(f core.Skipped) {
+	level, message := slog.LevelWarn, "slots passed unseen and are too old to be made up for"
+	if f.Held {
+		level, message = slog.LevelInfo, "slots skipped: the source is held"
+	}
+	line(o.cron, level, message, slog.String("source", f.Source),
+		slog.Int("slots", f.Slots), slog.String("first_slot", core.FormatTime(f.First)), slog.String("last_slot", core.FormatTime(f.Last)))
 }
 
 // superseded logs an outcome that was not stored.
@@ -297,9 +307,12 @@ func (o logger) held(h core.Hold) {
 	line(o.delivery(h.Lane), slog.LevelWarn, "held by an operator; its jobs wait", attrs...)
 }
 
-// delivery returns the logger for the outcomes of a lane's jobs.
+// delivery returns the logger for the outcomes of a lane's jobs. That of a source's lane is the
+// logger of the intake.
 func (o logger) delivery(l core.Lane) *slog.Logger {
 	switch {
+	case l.Source() != "":
+		return o.intake
 	case l.Alert():
 		return o.alert
 	case l.Queue() != "":
@@ -319,7 +332,7 @@ func consumerOf(j core.Job) slog.Attr {
 	return slog.Attr{Value: slog.GroupValue(consumer(j.Lane), slog.String("host", j.Host))}
 }
 
-// consumer returns the attribute that names a lane's consumer. Its key is handler for handlers
+// consumer returns the attribute that names a lane's consumer, or the source of a source's lane. Its key is handler for handlers
 // only, so a search for a handler's lines finds no lines of queues, workflows or alerts. An
 // alert has its whole lane, as in listings of jobs.
 func consumer(l core.Lane) slog.Attr {
@@ -330,6 +343,8 @@ func consumer(l core.Lane) slog.Attr {
 		return slog.String("queue", l.Queue())
 	case l.Workflow() != "":
 		return slog.String("workflow", l.Workflow())
+	case l.Source() != "":
+		return slog.String("source", l.Source())
 	}
 	return slog.String("handler", l.Consumer())
 }

@@ -88,6 +88,9 @@ func (l *lanes) Collect(to chan<- prometheus.Metric) {
 	for _, s := range stats.Lanes {
 		l.collect(send, stats.At, s)
 	}
+	for _, s := range stats.Sources {
+		send(l.held, heldFor(s.Gate, stats.At).Seconds(), core.SourceLane(s.Name).Consumer())
+	}
 	// Jobs are added up by kind, since a series for each lane and status would be five for each
 	// handler.
 	for kind, count := range byKind(stats.Lanes) {
@@ -104,11 +107,7 @@ func (l *lanes) collect(send func(*prometheus.Desc, float64, ...string), now tim
 		due = max(now.Sub(s.OldestDue), 0)
 	}
 	send(l.oldest, due.Seconds(), s.Lane.Consumer())
-	heldFor := time.Duration(0)
-	if s.Gate.Held(now) {
-		heldFor = max(now.Sub(s.Gate.HeldSince), 0)
-	}
-	send(l.held, heldFor.Seconds(), s.Lane.Consumer())
+	send(l.held, heldFor(s.Gate, now).Seconds(), s.Lane.Consumer())
 	switch kindOf(s.Lane) {
 	case ofQueue:
 		send(l.stops, float64(s.Stopped), s.Lane.Consumer())
@@ -121,6 +120,14 @@ func (l *lanes) collect(send func(*prometheus.Desc, float64, ...string), now tim
 		}
 		send(l.open, isOpen, s.Lane.Handler())
 	}
+}
+
+// heldFor returns for how long a gate has been held; 0 if it is not held.
+func heldFor(g core.Gate, now time.Time) time.Duration {
+	if !g.Held(now) {
+		return 0
+	}
+	return max(now.Sub(g.HeldSince), 0)
 }
 
 // byKind adds up the jobs of all lanes of a kind, by status.

@@ -214,6 +214,7 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Unsubscribed{Source: "shop"}, nil},
 		{core.Skipped{Source: "nightly", Slots: 3}, []string{`cron_slots_skipped_total{source="nightly"} +3`}},
 		{core.Skipped{Source: "gone", Slots: 2}, []string{`cron_slots_skipped_total{source="other"} +2`}},
+		{core.Skipped{Source: "nightly", Slots: 4, Held: true}, []string{`cron_slots_held_total{source="nightly"} +4`}},
 		{core.Superseded{Job: handler}, nil},
 		{core.Released{Jobs: 1}, nil},
 		{core.Recovered{Jobs: 1}, nil},
@@ -335,6 +336,8 @@ func TestGauges(t *testing.T) {
 			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4, Waiting: 3, Stopped: 2}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon}},
 			{Lane: "alert/0123", Tally: core.Tally{Retryable: 1, Pending: 1}},
+		}, Sources: []manage.SourceStats{
+			{Name: "shop"}, {Name: "nightly", Gate: core.Gate{HeldSince: noon.Add(-time.Minute), HeldUntil: core.NoEnd}},
 		}}, nil
 	})
 	got := scrape(t, m)
@@ -357,6 +360,8 @@ func TestGauges(t *testing.T) {
 		`held_seconds{target="queue/work"}`:            "3600",
 		`held_seconds{target="workflow/fulfil"}`:       "0",
 		`held_seconds{target="alert/0123"}`:            "0",
+		`held_seconds{target="source/shop"}`:           "0",
+		`held_seconds{target="source/nightly"}`:        "60",
 		`lines_stopped{target="billing"}`:              "0",
 		`lines_stopped{target="mail"}`:                 "0",
 		`lines_stopped{target="queue/work"}`:           "2",
@@ -438,6 +443,7 @@ clock_offset_seconds gauge
 config_last_reload_successful gauge
 config_reloads_total counter
 connections_closed_total counter
+cron_slots_held_total counter
 cron_slots_skipped_total counter
 deliveries_total counter
 delivery_duration_seconds histogram

@@ -7,8 +7,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// holdsOps measures [core.Holds], requests of operators. Holding also says why jobs of a held
-// lane wait.
+// holdsOps measures [core.Holds], requests of operators. Holding also says why jobs wait, and
+// whether a schedule may fire.
 type holdsOps struct{ hold, unhold, holding *op }
 
 func newHoldsOps(f opFamilies) holdsOps {

@@ -30,13 +30,25 @@ func (p *purges) purged(f core.Purged) {
 	p.passes.count(complete)
 }
 
-// schedules counts slots that were never fired.
-// They are a count of lost work: each slot is an event that was never made.
-type schedules struct{ skipped known[prometheus.Counter] }
+// schedules counts slots that were never fired. Slots that passed unseen are a count of lost work:
+// each is an event that was never made. Slots of held sources are not: an operator wanted it.
+type schedules struct{ skipped, held known[prometheus.Counter] }
 
 func newSchedules(f factory, sources []string) schedules {
-	skipped := f.counter("cron_slots_skipped_total", "Slots of a schedule that passed unseen and were too old to be made up for.", "source")
-	return schedules{knowing(sources, func(label string) prometheus.Counter { return skipped.WithLabelValues(label) })}
+	counters := func(name, help string) known[prometheus.Counter] {
+		family := f.counter(name, help, "source")
+		return knowing(sources, func(label string) prometheus.Counter { return family.WithLabelValues(label) })
+	}
+	return schedules{
+		skipped: counters("cron_slots_skipped_total", "Slots of a schedule that passed unseen and were too old to be made up for."),
+		held:    counters("cron_slots_held_total", "Slots of a schedule that made no events because an operator held the source."),
+	}
 }
 
-func (s *schedules) passed(f core.Skipped) { s.skipped.of(f.Source).Add(float64(f.Slots)) }
+func (s *schedules) passed(f core.Skipped) {
+	of := s.skipped
+	if f.Held {
+		of = s.held
+	}
+	of.of(f.Source).Add(float64(f.Slots))
+}
