@@ -120,9 +120,24 @@ func (a *app) consumerNames(c *cobra.Command) []cobra.Completion {
 	return append(words, a.placeNames(c)...)
 }
 
-// holdable offers the names that can be held.
+// holdable offers the names that can be held. The sources are last, since they are held less often.
 func (a *app) holdable(c *cobra.Command) []cobra.Completion {
-	return slices.DeleteFunc(a.consumerNames(c), func(w cobra.Completion) bool { return wire.LaneOf(w).Alert() })
+	words := slices.DeleteFunc(a.consumerNames(c), func(w cobra.Completion) bool { return wire.LaneOf(w).Alert() })
+	for _, s := range a.heldSourceNames(c) {
+		words = append(words, string(core.SourceLane(s)))
+	}
+	return words
+}
+
+// heldSourceNames offers the sources that can be held: all that are configured, here or at the
+// server.
+func (a *app) heldSourceNames(c *cobra.Command) []cobra.Completion {
+	return a.named(c, func(cfg *config.Config) []cobra.Completion {
+		return wire.List(cfg.SortedSources(), func(s config.Source) cobra.Completion { return cobra.CompletionWithDesc(s.Name, s.Type) })
+	}, func(ctx context.Context, asked *remote.Client) []cobra.Completion {
+		stats, _ := asked.Glance(ctx)
+		return wire.List(stats.Sources, func(s wire.SourceStats) cobra.Completion { return terminal.Visible(s.Name) })
+	})
 }
 
 // linedNames offers the names of handlers and queues, as "gateway lines" takes them. A key has no

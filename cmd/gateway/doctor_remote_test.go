@@ -61,10 +61,12 @@ func TestDoctorFromOutside(t *testing.T) {
 			fine + taken + `warning  breakers  that of handler mail\u202e is open: too many deliveries failed in a row; "gateway jobs list --handler mail\u202e --status retryable --url $AT" shows why; when it works again, "gateway breaker reset mail\u202e --url $AT" spares the wait` + "\n" +
 				`warning  breakers  that of handler bill is half-open: too many deliveries failed in a row; "gateway jobs list --handler bill --status retryable --url $AT" shows why; when it works again, "gateway breaker reset bill --url $AT" spares the wait` + "\n" + free, exitDone},
 		{"held", distant{health: well, token: "t", stats: `{"at":"2026-11-20T12:00:00","handlers":[{"name":"mail\u202e","circuit_breaker":"closed","held_since":"2026-11-20T11:00:00","held_until":null}],` +
-			`"queues":[{"name":"work","held_since":"2026-11-18T12:00:00","held_until":"2026-11-21T12:00:00"},{"name":"free","held_since":null,"held_until":null}],"workflows":[{"name":"ship","held_since":"2026-11-20T11:00:00","held_until":null}]}`},
+			`"queues":[{"name":"work","held_since":"2026-11-18T12:00:00","held_until":"2026-11-21T12:00:00"},{"name":"free","held_since":null,"held_until":null}],"workflows":[{"name":"ship","held_since":"2026-11-20T11:00:00","held_until":null}],` +
+			`"sources":[{"name":"github","held_since":"2026-11-18T12:00:00","held_until":null},{"name":"shop","held_since":null,"held_until":null}]}`},
 			fine + taken + strings.TrimSuffix(closed, free) + `ok       holds     mail\u202e is held since 2026-11-20T11:00:00.000` + "\n" +
 				`warning  holds     queue/work is held since 2026-11-18T12:00:00.000 until 2026-11-21T12:00:00.000; "gateway release queue/work --url $AT" lets it go on` + "\n" +
-				"ok       holds     workflow/ship is held since 2026-11-20T11:00:00.000\n" + flows, exitDone},
+				"ok       holds     workflow/ship is held since 2026-11-20T11:00:00.000\n" +
+				`warning  holds     source/github is held since 2026-11-18T12:00:00.000; "gateway release source/github --url $AT" lets it go on` + "\n" + flows, exitDone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.there.stats == "" {

@@ -13,36 +13,41 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A holdService holds and releases handlers, queues and workflows; see [manage.Holds].
+// A holdService holds and releases handlers, queues, workflows and sources; see [manage.Holds].
 type holdService interface {
 	List(ctx context.Context) ([]core.Hold, error)
 	Hold(ctx context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error)
 	Release(ctx context.Context, lane core.Lane) (bool, error)
 }
 
-// newHold makes "gateway hold": jobs of a consumer wait until it is released, or until a time.
-// It asks POST /api/holds with --url, and manage.Holds.Hold otherwise. A second hold
+// newHold makes "gateway hold": jobs of a consumer or of a source's events wait until it is
+// released, or until a time. It asks POST /api/holds with --url, and manage.Holds.Hold otherwise. A second hold
 // exits with 0 and changes the end and the reason.
 //
-// The hold is stored in the gate of the lane, which each claim reads: so it counts for every
-// process of the database from its commit on.
+// The hold is stored in the gate of the lane, and each claim reads the gates of its lanes and of
+// the sources: so it counts for every process of the database from its commit on.
 func newHold(a *app) *cobra.Command {
 	var until, reason string
 	c := remotely(&cobra.Command{
-		Use:   "hold <handler|queue/name|workflow/name>",
-		Short: "Stop a handler, queue or workflow without losing its jobs",
+		Use:   "hold <handler|queue/name|workflow/name|source/name>",
+		Short: "Stop a handler, queue, workflow or source without losing its jobs",
 		Long: `Hold a handler, a queue or a workflow: its jobs wait until it is released, or until the
 time of --until. Events are accepted as always and get their jobs. What is under way
 ends as usual, and no job loses an attempt. Consumers of a held queue receive nothing.
 The deadlines of a workflow go on.
 
+Hold a source: the jobs of its events wait, for all handlers, queues and workflows. Its events
+are accepted as always, and jobs of other sources go on. A source of type cron makes no
+events meanwhile: its times are skipped and counted.
+
 The hold counts for all processes of the database at once, and outlives restarts and
 changes of the configuration. Holding again changes the end and the reason.`,
 		Example: `  gateway hold billing --reason "their database is being moved"
   gateway hold queue/orders --until 2h
-  gateway hold workflow/fulfil-order --until 2006-01-02T06:00:00`,
+  gateway hold workflow/fulfil-order --until 2006-01-02T06:00:00
+  gateway hold source/github --reason "wrong prices since noon"`,
 		GroupID:           groupInspect,
-		Args:              arguments(1, 1, "the handler, queue/ or workflow/ and a name"),
+		Args:              arguments(1, 1, "the handler, or queue/, workflow/ or source/ and a name"),
 		ValidArgsFunction: a.completeArgument(a.holdable),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.hold(c.Context(), args[0], until, reason)
@@ -77,19 +82,30 @@ func (a *app) hold(ctx context.Context, target, until, reason string) error {
 		} else {
 			a.Printf("%s is held until %s", name, core.FormatTime(hold.Until))
 		}
-		if lane.Workflow() != "" {
-			a.Notef("deadlines of its runs go on")
+		if note := holdNote(lane); note != "" {
+			a.Notef("%s", note)
 		}
 		return nil
 	})
 }
 
+// holdNote returns what goes on although a lane is held; "" if nothing does.
+func holdNote(lane core.Lane) string {
+	switch {
+	case lane.Workflow() != "":
+		return "deadlines of its runs go on"
+	case lane.Source() != "":
+		return "its events are stored; their jobs wait. Deadlines of workflow runs go on"
+	}
+	return ""
+}
+
 // targetLane returns the lane of an argument.
 func targetLane(target string) (core.Lane, error) {
-	if lane, ok := wire.ParseConsumer(target); ok && !lane.Alert() {
+	if lane, ok := wire.ParseTarget(target); ok {
 		return lane, nil
 	}
-	return "", usagef("the target must be the name of a handler, or queue/ or workflow/ and the name of one; not %q", terminal.Clip(target, 80))
+	return "", usagef("the target must be the name of a handler, or queue/, workflow/ or source/ and the name of one; not %q", terminal.Clip(target, 80))
 }
 
 // parseEnd reads a time, or a duration from now. An empty text is the zero time. A number
@@ -113,15 +129,16 @@ func parseEnd(flag, text string, now time.Time) (time.Time, error) {
 // state is reached; an unknown one exits with 1.
 func newRelease(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
-		Use:   "release <handler|queue/name|workflow/name>",
-		Short: "Let a held handler, queue or workflow go on",
+		Use:   "release <handler|queue/name|workflow/name|source/name>",
+		Short: "Let a held handler, queue, workflow or source go on",
 		Long: `Release what "gateway hold" holds. Deliveries and steps go on slowly for ten seconds, as
 after a circuit breaker closed; consumers of a queue get messages at once. A running
-gateway notices within a second, with hosted_sql within five.`,
+gateway notices within a second, with hosted_sql within five. A schedule goes on with its next
+time, and does not make up for the times that were skipped.`,
 		Example: `  gateway release billing
   gateway release queue/orders --url https://events.example.com`,
 		GroupID:           groupInspect,
-		Args:              arguments(1, 1, "the handler, queue/ or workflow/ and a name"),
+		Args:              arguments(1, 1, "the handler, or queue/, workflow/ or source/ and a name"),
 		ValidArgsFunction: a.completeArgument(a.heldNames),
 		RunE:              func(c *cobra.Command, args []string) error { return a.release(c.Context(), args[0]) },
 	})
@@ -155,8 +172,8 @@ func newHolds(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "holds",
 		Short: "List the holds, since when and why",
-		Long: `List the held handlers, queues and workflows: since when, until when and why. The list
-has also the ones that the configuration does not have any more.`,
+		Long: `List the held handlers, queues, workflows and sources: since when, until when and why. The
+list has also the ones that the configuration does not have any more.`,
 		Example: `  gateway holds
   gateway holds --json | jq -r '.holds[].target'`,
 		GroupID: groupInspect,

@@ -161,7 +161,11 @@ func waitText(j core.Job, w manage.Wait) string {
 	case manage.NotDue:
 		return "its time to come"
 	case manage.LaneStopped:
-		return "its release: " + holdText(name, w.Since, w.Until, w.Reason)
+		of := "its release: "
+		if w.Source != "" {
+			of, name = "the release of its source: ", terminal.Visible(core.SourceLane(w.Source).Consumer())
+		}
+		return of + holdText(name, w.Since, w.Until, w.Reason)
 	case manage.InLine:
 		return lineText(j, w)
 	case manage.BreakerOpen:

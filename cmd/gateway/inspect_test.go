@@ -20,6 +20,7 @@ func TestWaitText(t *testing.T) {
 		{manage.Wait{For: manage.BreakerOpen, Until: at}, "the circuit breaker of mail, which is open; one delivery is tried at 2026-11-20T12:00:00.000"},
 		{manage.Wait{For: manage.LaneStopped, Since: at}, "its release: mail is held since 2026-11-20T12:00:00.000"},
 		{manage.Wait{For: manage.LaneStopped, Since: at, Until: at.Add(time.Second), Reason: "their\x1bmove"}, `its release: mail is held since 2026-11-20T12:00:00.000 until 2026-11-20T12:00:01.000: their\x1bmove`},
+		{manage.Wait{For: manage.LaneStopped, Since: at, Source: "github\x1b"}, `the release of its source: source/github\x1b is held since 2026-11-20T12:00:00.000`},
 		{manage.Wait{For: manage.RateReached, Until: at}, "its turn: deliveries to mail are spaced, the next is at 2026-11-20T12:00:00.000"},
 		{manage.Wait{For: manage.NoWorkerYet}, "a worker of a running gateway"},
 		{manage.Wait{For: manage.NoConsumerYet}, "a consumer to receive it"},

@@ -43,8 +43,8 @@ func newJobsList(a *app) *cobra.Command {
 		Short: "List jobs, newest first",
 		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
 NEXT is when a job that waits is tried at the earliest. WAITS FOR says what is in its way:
-backoff (after a failure), its time (it is scheduled), circuit breaker (deliveries to its handler
-fail), line (the jobs before it in its line), rate limit, worker (nothing: a gateway that
+backoff (after a failure), its time (it is scheduled), hold (of its handler, queue or workflow),
+hold of its source, circuit breaker (deliveries to its handler fail), line (the jobs before it in its line), rate limit, worker (nothing: a gateway that
 runs takes it), consumer (of its queue), or configuration (its handler or queue is not
 configured).
 
@@ -179,6 +179,8 @@ func waitWord(j core.Job, w manage.Wait) string {
 		return "backoff"
 	case w.For == manage.NotDue:
 		return "its time"
+	case w.For == manage.LaneStopped && w.Source != "":
+		return "hold of its source"
 	}
 	return strings.ReplaceAll(terminal.Visible(string(w.For)), "_", " ")
 }

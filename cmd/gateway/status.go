@@ -25,8 +25,9 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status",
 		Short: "Show how each handler, queue and workflow stands",
 		Long: `Show for each handler, queue, workflow and place for alerts how many jobs it has of each
-status, for how long the job is due that is due longest, and what holds its jobs up: an
-hold, an open circuit breaker, a rate limit or stopped lines. Numbers end at 100000.
+status, for how long the job is due that is due longest, and what holds its jobs up: a
+hold, an open circuit breaker, a rate limit or stopped lines. Numbers end at 100000. A source
+has a row while it is held.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway status
@@ -48,6 +49,7 @@ func (a *app) status(ctx context.Context) error {
 			return a.PrintJSON(stats)
 		}
 		g := statusGrid(stats)
+		addHeldSources(&g, stats.Sources)
 		if len(g.Rows) == 0 {
 			a.Notef("no handler, queue or workflow is configured")
 			return nil
@@ -98,6 +100,23 @@ func statusGrid(s wire.Stats) terminal.Grid {
 		add("alert/", h.WorkflowStats, heldUp(h))
 	}
 	return g
+}
+
+// addHeldSources adds a row for each source that is held. Its jobs are counted in the rows of their
+// consumers.
+func addHeldSources(g *terminal.Grid, sources []wire.SourceStats) {
+	for _, s := range sources {
+		why := held(wire.WorkflowStats{HeldSince: s.HeldSince, HeldUntil: s.HeldUntil})
+		if why == "" {
+			continue
+		}
+		row := make([]string, len(g.Heading))
+		for i := range row {
+			row[i] = "-"
+		}
+		row[0], row[len(row)-1] = terminal.Visible(core.SourceLane(s.Name).Consumer()), why
+		g.Add(row...)
+	}
 }
 
 // held returns the hold of a consumer; "" if it is not held.

@@ -153,6 +153,9 @@ func (v *outside) holds() (found []Check) {
 	for _, w := range v.stats.Workflows {
 		add("workflow/", w)
 	}
+	for _, s := range v.stats.Sources {
+		add("source/", wire.WorkflowStats{Name: s.Name, HeldSince: s.HeldSince, HeldUntil: s.HeldUntil})
+	}
 	if len(found) == 0 {
 		found = []Check{{Name: "holds", Status: OK, Detail: nothingHeld}}
 	}
