@@ -76,7 +76,8 @@ type Worklist interface {
 	// Due returns when the next job of each lane is due: in the past if a job is due
 	// already, and the end of the lease for a running job. It returns the gates of the
 	// lanes as well. A lane is absent if no job waits in it and its gate is the zero
-	// Gate. It writes nothing.
+	// Gate. Once a Take has met a job of a held source, the end of that hold counts as the
+	// job's due time. It writes nothing.
 	Due(ctx context.Context, lanes []Lane) (map[Lane]Outlook, error)
 
 	// Take leases due jobs of the given lanes until now + Hold, the longest due of each
@@ -94,6 +95,8 @@ type Worklist interface {
 	//
 	// Jobs beyond Quota.Bytes come without their events, and the caller releases them:
 	// see [TakenJob.Bare]. The first job comes with its event however large the event is.
+	//
+	// No job is taken whose event came from a held source.
 	//
 	// Nothing is taken from a lane that is held. Nothing is taken without a Pass from a lane
 	// whose breaker is open or has closed less than RampTime ago, nor from one whose hold has
@@ -394,10 +397,16 @@ type Holds interface {
 	// person ends it. Jobs that were taken before stay taken, and their outcomes count. A
 	// lane that is held already keeps the time since which it is held, and gets the new end
 	// and reason. Holding again with the same arguments changes nothing.
+	//
+	// The lane of a source, such as "source/shop", holds the jobs of its events in every lane,
+	// and no others. They keep their statuses, due times and attempts.
 	Hold(ctx context.Context, now time.Time, lane Lane, until time.Time, reason string) error
 
 	// Unhold ends the holds of lanes as if their breakers closed now, and returns the lanes
 	// that it released, sorted. Unholding again at the same time returns the same.
+	//
+	// The jobs of a source that is not held any more are taken as if it had not been. A lane in
+	// which a Take met some of them begins slowly, as after a hold of the lane.
 	Unhold(ctx context.Context, now time.Time, lanes ...Lane) ([]Lane, error)
 
 	// Holding returns the holds that have not ended, by lane.

@@ -54,13 +54,13 @@ func (r *rowReader) job() core.Job {
 		Status:      core.Status(r.text()),
 		Attempt:     r.number(),
 		MaxAttempts: r.number(),
-		DueAt:       r.time(),
+		DueAt:       r.due(),
 		Lease:       core.Lease(r.text()),
 		LastError:   r.text(),
 		CreatedAt:   r.time(),
 		FinishedAt:  r.time(),
 		Earlier:     r.number(),
-		ScheduledAt: r.time(),
+		ScheduledAt: r.due(),
 		Line:        lineKey(r.text()),
 	}
 }

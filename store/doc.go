@@ -63,9 +63,8 @@
 //
 //   - Inbox: inbox.go for one arrival, inboxall.go for many. runs.go stores their runs.
 //   - Worklist: take.go claims jobs; duefloor.go says where a claim begins; worklist.go
-//     settles and releases; gates.go has breakers and strays. Holds: holds.go.
-//   - Lines: lines.go has their statements, lined.go their part in Accept, Settle and Take, and
-//     linelist.go the calls of operators.
+//     settles and releases; gates.go has breakers and strays. Holds: holds.go, and parked.go for
+//     those of sources.
 //   - Lines: lines.go has the statements that move jobs of lines, lined.go those of accepting
 //     and settling, linelist.go those of operators, and AckLined and Fill.
 //   - Counter and Backlog: pull.go, and the counts in ledger.go.
@@ -134,6 +133,32 @@
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
 //     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
 //     A Cancel locks jobs alone, and skips locked ones: see cancel.go.
+//
+// # Held sources
+//
+// The hold of a source is a gate as well, that of the lane "source/" and its name. The jobs of its
+// events are in all lanes, and no index finds them. So each Take leaves those that it meets, and
+// does it once for each job: it parks the job, which makes the due time negative. No claim looks
+// there, since each begins at 0 or later.
+//
+//   - A held source has a number, a row of source_holds. A parked job has its former due time
+//     less the number times parkedBand. So the jobs of a source are a range of jobs_waiting, and
+//     each keeps its due time: only [rowReader.due] and the statements that look for jobs that are
+//     due know of parked ones.
+//   - No claim takes anything while there is a row in source_holds. A Take that got nothing reads
+//     these rows, and then sends other claims (claim_sifted), which look at the source of each
+//     job. Before each, jobs of held sources are parked among the first parkWindow due jobs, and
+//     the claim looks no further. So claims cost the same however many jobs are held, and nothing
+//     more than one look into an empty table while no source is held.
+//   - Once a hold has ended, Takes return its jobs to their former due times, some at a time. The
+//     gates of their lanes get the end of the hold, from which the ramp counts.
+//   - A number is forgotten a minute after the last job has returned. A claim that read the hold
+//     before it ended could still park jobs a moment later.
+//   - A process reads the rows of source_holds with the looks from the bottom of a lane, once in
+//     floorMaxAge. So it knows when to look again for the jobs of a hold with an end.
+//
+// The alternative was a condition on the source in each claim. Then each claim would step over all
+// jobs of a held source, which may be a million.
 //
 // # Lines
 //

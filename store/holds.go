@@ -16,12 +16,18 @@ func (s *Store) Hold(ctx context.Context, now time.Time, lane core.Lane, until t
 		until = core.NoEnd
 	}
 	at := now.UnixMilli()
-	_, err := s.write(ctx,
-		s.sql.insertGate.on([]any{string(lane)}),
-		s.sql.hold.on([]any{at, at, reason, until.UnixMilli(), string(lane)}).noMerge())
+	err := s.numberSource(ctx, now, lane)
 	if err != nil {
 		return fmt.Errorf("hold lane %q: %w", lane, err)
 	}
+	results, err := s.write(ctx,
+		s.sql.insertGate.on([]any{string(lane)}),
+		s.sql.hold.on([]any{at, at, reason, until.UnixMilli(), string(lane)}).noMerge(),
+		s.sql.sourceHolds.with())
+	if err != nil {
+		return fmt.Errorf("hold lane %q: %w", lane, err)
+	}
+	s.sources.observe(results[2].Rows)
 	return nil
 }
 
@@ -39,10 +45,12 @@ func (s *Store) Unhold(ctx context.Context, now time.Time, lanes ...core.Lane) (
 	}
 	results, err := s.write(ctx,
 		s.sql.unhold.on(ends...).sortedBy(unheldLane).noMerge(),
-		s.sql.gates.on(reads...))
+		s.sql.gates.on(reads...),
+		s.sql.sourceHolds.with())
 	if err != nil {
 		return nil, fmt.Errorf("end holds: %w", err)
 	}
+	s.sources.observe(results[2].Rows)
 	var released []core.Lane
 	for l, g := range gatesOf(reads, results[1].Rows) {
 		if g.HeldUntil.UnixMilli() == at && g.HeldSince.IsZero() {

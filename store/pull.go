@@ -175,11 +175,14 @@ func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
 // process may not take from the lane at all.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	n := int64(min(max(limit, 1), core.MaxPage))
-	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead))
+	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead), s.sql.sourceHolds.with())
 	if err != nil {
 		return nil, fmt.Errorf("peek at lane %q: %w", lane, err)
 	}
-	jobs := addTaken(nil, results[0].Whole())
+	holds := s.sources.observe(results[1].Rows)
+	jobs := slices.DeleteFunc(addTaken(nil, results[0].Whole()), func(j core.TakenJob) bool {
+		return slices.ContainsFunc(holds, func(h sourceHold) bool { return h.source == j.Event.Source && !h.ended(now) })
+	})
 	for i := range jobs {
 		jobs[i].Status = shownAs(jobs[i].Job, now)
 	}
@@ -300,11 +303,11 @@ func newPullSQL(d Dialect) pullSQL {
 		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, refGuard)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
-			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at >= 0 AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 
 		// As a claim reads, without the floor.
 		peek: reading("peek", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
-			WHERE {waiting_lane} = ? AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+			WHERE {waiting_lane} = ? AND due_at >= 0 AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 		deadLetters: reading("dead_letters", t(`SELECT `+takenColumns+` FROM jobs{use jobs_dead}`+withEvents+`
 			WHERE {in_dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
 
@@ -312,7 +315,7 @@ func newPullSQL(d Dialect) pullSQL {
 		// bounds the time in a lane with millions of jobs.
 		tally: reading("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
 			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
-			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
+			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(CASE WHEN due_at >= 0 THEN due_at END) AS oldest,
 			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
 		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),

@@ -213,6 +213,13 @@ var schemaSteps = []string{
 	52: `CREATE TABLE IF NOT EXISTS line_locks (stripe {key} NOT NULL PRIMARY KEY) {options line_locks}`,
 	// Finds the place of a job that is canceled or deleted.
 	53: `CREATE UNIQUE INDEX {index_if_not_exists} line_places_job ON line_places (job_id)`,
+	// The numbers of held sources, see "Held sources" in doc.go. lane is that of the source's gate.
+	54: `CREATE TABLE IF NOT EXISTS source_holds (
+		source {key} NOT NULL PRIMARY KEY,
+		number {int} NOT NULL,
+		lane {key} NOT NULL,
+		held_at {int} NOT NULL) {options source_holds}`,
+	55: `CREATE UNIQUE INDEX {index_if_not_exists} source_holds_number ON source_holds (number)`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

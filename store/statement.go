@@ -61,6 +61,7 @@ type statements struct {
 	worklistSQL
 	gatesSQL
 	holdsSQL
+	parkedSQL
 	linesSQL
 	lineListSQL
 	pullSQL
@@ -86,6 +87,7 @@ func newStatements(d Dialect) statements {
 		worklistSQL:  newWorklistSQL(d),
 		gatesSQL:     newGatesSQL(d),
 		holdsSQL:     newHoldsSQL(d),
+		parkedSQL:    newParkedSQL(d),
 		linesSQL:     newLinesSQL(d),
 		lineListSQL:  newLineListSQL(d),
 		pullSQL:      newPullSQL(d),

@@ -39,7 +39,7 @@ func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after co
 		if !lacksText(row) { // otherwise a purge deletes the run right now
 			r := rowReader{row}
 			st := r.step()
-			st.HeldUntil = r.time()
+			st.HeldUntil = r.due()
 			page.Items = append(page.Items, st)
 		}
 	}

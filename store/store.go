@@ -19,6 +19,7 @@ type Store struct {
 	databaseClock *core.DatabaseClock // nil if the clock is not measured, see timed.go
 	leases        *core.IDs           // makes the values of leases and other unique names
 	floors        dueFloors           // where claims begin, by lane
+	sources       knownHolds          // the held sources
 	markMutex     sync.Mutex          // held while marks are written, see Mark
 	writeDeadline sharedDeadline      // the context of all writes
 

@@ -14,16 +14,37 @@ import (
 // try would most likely take as long again.
 const resendWithin = 2 * time.Second
 
-// Take leases due jobs. See core.Worklist. It is one batch. All jobs of the batch get the same
-// new lease, by which the last statements of the batch find them again, to read them with their
-// events. The lease also makes the batch repeatable: a claim that finds jobs with its lease
-// claims no more.
+// Take leases due jobs. See core.Worklist. It is one batch, unless sources are held. A claim takes
+// nothing then, so a Take that got nothing reads whether it is so.
 func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
-	t := takeBatch{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, places: make([]stmtPlaces, len(quotas))}
-	t.buildStmts()
-	if len(t.stmts) == 0 {
+	if !slices.ContainsFunc(quotas, bringsJobs) {
 		return nil, nil
 	}
+	if len(s.sources.get()) > 0 {
+		return s.takeBesideHolds(ctx, now, quotas)
+	}
+	jobs, _, err := s.takeOnce(ctx, now, quotas, nil)
+	if err != nil || len(jobs) > 0 {
+		return jobs, err
+	}
+	rows, err := s.read(ctx, s.sql.sourceHolds)
+	if err != nil {
+		return nil, fmt.Errorf("read held sources: %w", err)
+	}
+	if len(s.sources.observe(rows)) == 0 {
+		return nil, nil
+	}
+	return s.takeBesideHolds(ctx, now, quotas)
+}
+
+// takeOnce leases due jobs in one batch. All jobs of the batch get the same new lease, by which the
+// last statements of the batch find them again, to read them with their events. The lease also
+// makes the batch repeatable: a claim that finds jobs with its lease claims no more. bounds are nil
+// or, for each quota, the due time up to which jobs of held sources are parked and others claimed;
+// then the number of parked jobs is returned as well.
+func (s *Store) takeOnce(ctx context.Context, now time.Time, quotas []core.Quota, bounds []int64) (jobs []core.TakenJob, parked int64, err error) {
+	t := takeBatch{Store: s, now: now, lease: string(s.leases.Next()), quotas: quotas, bounds: bounds, places: make([]stmtPlaces, len(quotas))}
+	t.buildStmts()
 	began := s.clock()
 	results, err := s.write(ctx, t.stmts...)
 	if core.IsKind(err, core.Unavailable) && s.clock().Sub(began) < resendWithin {
@@ -32,14 +53,15 @@ func (s *Store) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([
 		results, err = s.write(ctx, t.stmts...)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take: %w", err)
+		return nil, 0, fmt.Errorf("take: %w", err)
 	}
 	if err := t.rereadClaimed(ctx, results); err != nil {
-		return nil, fmt.Errorf("take: %w", err)
+		return nil, 0, fmt.Errorf("take: %w", err)
 	}
 	jobs, late := t.takenJobs(results)
 	_ = s.Release(ctx, now, late...) // else they wait until their lease expires
-	return s.withSlots(ctx, now, quotas, jobs)
+	jobs, err = s.withSlots(ctx, now, quotas, jobs)
+	return jobs, t.parked(results), err
 }
 
 // A takeBatch builds the statements of one Take and reads their results.
@@ -48,6 +70,7 @@ type takeBatch struct {
 	now    time.Time
 	lease  string
 	quotas []core.Quota
+	bounds []int64 // see takeOnce
 	stmts  []Stmt
 	places []stmtPlaces // for each quota
 	bases  int          // the position of the statement that reads base_us of the gates; 0 for none
@@ -80,9 +103,12 @@ func (t *takeBatch) buildStmts() {
 			gate := t.sql.insertGate.on([]any{string(q.Lane)})
 			t.stmts = append(t.stmts, gate, t.admit(q))
 		}
+		if t.bounds != nil {
+			t.stmts = append(t.stmts, t.sql.park.with(t.parkArgs(i)...))
+		}
 		// The claim, and then the gate's account of how many jobs were claimed.
 		t.places[i].claim = len(t.stmts)
-		t.stmts = append(t.stmts, t.claim(q))
+		t.stmts = append(t.stmts, t.claim(i))
 		if q.Pass != nil {
 			t.stmts = append(t.stmts, t.accountGate(q))
 		}
@@ -105,16 +131,21 @@ func (t *takeBatch) buildStmts() {
 	}
 }
 
-// lockOrder returns the positions of the quotas that can bring jobs, sorted by lane. A quota is
-// left out if it asks for no jobs, or if its Pass allows no start.
+// lockOrder returns the positions of the quotas that can bring jobs, sorted by lane.
 func (t *takeBatch) lockOrder() (order []int) {
 	for i, q := range t.quotas {
-		if q.N > 0 && (q.Pass == nil || q.Pass.Probe > 0 || q.Pass.Ahead >= 0) {
+		if bringsJobs(q) {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return strings.Compare(string(t.quotas[a].Lane), string(t.quotas[b].Lane)) })
 	return order
+}
+
+// bringsJobs reports whether a quota can bring jobs. One that asks for no jobs, or whose Pass allows
+// no start, cannot.
+func bringsJobs(q core.Quota) bool {
+	return q.N > 0 && (q.Pass == nil || q.Pass.Probe > 0 || q.Pass.Ahead >= 0)
 }
 
 // hasInterval reports whether a quota's jobs get start times, one interval after the other. A
@@ -155,9 +186,18 @@ func (t *takeBatch) admit(q core.Quota) Stmt {
 // claim is the statement that leases due jobs. It checks that the lane is not held. Without a
 // Pass it also checks that the gate has neither an open breaker nor a ramp; with a Pass, that
 // the gate names its lease.
-func (t *takeBatch) claim(q core.Quota) Stmt {
-	lane, end, now := string(q.Lane), millis(t.now.Add(q.Hold)), t.now.UnixMilli()
-	args := []any{lane, t.floors.claimFrom(q.Lane), now, lane, end, t.lease, lane}
+func (t *takeBatch) claim(i int) Stmt {
+	q, now := t.quotas[i], t.now.UnixMilli()
+	lane, end := string(q.Lane), millis(t.now.Add(q.Hold))
+	claim, passed, args := t.sql.claim, t.sql.claimPassed, []any{lane, t.floors.claimFrom(q.Lane), now}
+	if t.bounds != nil {
+		claim, passed, args[2] = t.sql.claimSifted, t.sql.claimSiftedPassed, t.bounds[i]
+	}
+	args = append(args, lane, end, t.lease)
+	if t.bounds != nil {
+		args = append(args, now) // a source is held now
+	}
+	args = append(args, lane)
 	if q.Pass == nil {
 		ramp := t.now.Add(-core.RampTime).UnixMilli()
 		free := ramp
@@ -165,9 +205,25 @@ func (t *takeBatch) claim(q core.Quota) Stmt {
 			free = now // consumers take at their own pace, so a hold ends without a ramp
 		}
 		args = append(args, ramp, t.now.Add(core.GateHorizon).UnixMilli(), free, maxJobs(q), end, t.lease)
-		return t.sql.claim.with(args...)
+		return claim.with(args...)
 	}
-	return t.sql.claimPassed.with(append(args, t.lease, now, maxJobs(q), end, t.lease)...)
+	return passed.with(append(args, t.lease, now, maxJobs(q), end, t.lease)...)
+}
+
+// parkArgs are the arguments of the statement that parks jobs of held sources.
+func (t *takeBatch) parkArgs(i int) []any {
+	lane := t.quotas[i].Lane
+	return []any{string(lane), t.floors.claimFrom(lane), t.bounds[i], t.now.UnixMilli(), int64(parkWindow)}
+}
+
+// parked returns how many jobs the batch parked.
+func (t *takeBatch) parked(results []Result) (n int64) {
+	for i := range results {
+		if t.stmts[i].Name == t.sql.park.name {
+			n += results[i].Changed
+		}
+	}
+	return n
 }
 
 // accountGate is the statement that adds the claimed jobs to the gate's next start, or gives a
@@ -303,6 +359,18 @@ const (
 	claimableJobs = dueJobs + ` AND NOT EXISTS (SELECT 1 ` + ownClaim + `{skip_locked})`
 	oldestFirst   = ` ORDER BY due_at, id LIMIT {limit}`
 
+	// Without a Pass: the breaker is closed, and was not closed within core.RampTime. A closed_at
+	// beyond core.GateHorizon was written before the clock was set back, and is ignored. One
+	// comparison says that no hold lasts or has ended within core.RampTime.
+	closedGate = ` AND NOT EXISTS (SELECT 1 FROM gates
+		WHERE gates.lane = ? AND (` + isOpen + ` OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))`
+
+	// With a Pass: admit has written the lease into the gate, unless the gate was not as the Pass
+	// assumed. If the batch is sent twice, the first sending has written the lease; so the claim
+	// looks for a hold that began in between.
+	passedGate = ` AND EXISTS (SELECT 1 FROM gates
+		WHERE gates.lane = ? AND gates.taker = ? AND ` + isFree + `)`
+
 	// scheduled_at comes before due_at: MySQL evaluates SET from left to right and reads the
 	// new values.
 	setClaimed = `status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?`
@@ -317,16 +385,9 @@ type takeSQL struct {
 func newTakeSQL(d Dialect) takeSQL {
 	t := d.sql
 	return takeSQL{
-		// Without a Pass: the breaker is closed, and was not closed within core.RampTime. A
-		// closed_at beyond core.GateHorizon was written before the clock was set back, and is
-		// ignored. One comparison says that no hold lasts or has ended within core.RampTime.
-		claim: writing("claim", d.updatePicked("jobs", setClaimed, claimableJobs+` AND NOT EXISTS (SELECT 1 FROM gates
-			WHERE gates.lane = ? AND (`+isOpen+` OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))`+oldestFirst)),
-		// With a Pass: admit has written the lease into the gate, unless the gate was not as
-		// the Pass assumed. If the batch is sent twice, the first sending has written the lease;
-		// so the claim looks for a hold that began in between.
-		claimPassed: writing("claim_passed", d.updatePicked("jobs", setClaimed, claimableJobs+` AND EXISTS (SELECT 1 FROM gates
-			WHERE gates.lane = ? AND gates.taker = ? AND `+isFree+`)`+oldestFirst)),
+		// While a source is held, claims with another text are sent: see parked.go.
+		claim:       writing("claim", d.updatePicked("jobs", setClaimed, claimableJobs+noHeldSource+closedGate+oldestFirst)),
+		claimPassed: writing("claim_passed", d.updatePicked("jobs", setClaimed, claimableJobs+noHeldSource+passedGate+oldestFirst)),
 
 		// By jobs_waiting, which the claim has just read, and not by the lease, which no index
 		// has.

@@ -15,15 +15,23 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	if len(lanes) == 0 {
 		return nil, nil
 	}
-	began, rows, bottom := s.clock(), make([][]any, len(lanes)), map[core.Lane]bool{}
+	began, rows, bottom, anyBottom := s.clock(), make([][]any, len(lanes)), map[core.Lane]bool{}, false
 	for i, l := range lanes {
 		var from int64
 		from, bottom[l] = s.floors.lookFrom(l, began)
+		anyBottom = anyBottom || bottom[l]
 		rows[i] = []any{string(l), string(l), from, string(l)}
 	}
-	results, err := s.readBatch(ctx, s.sql.due.on(rows...))
+	looks := []Stmt{s.sql.due.on(rows...)}
+	if anyBottom {
+		looks = append(looks, s.sql.sourceHolds.with())
+	}
+	results, err := s.readBatch(ctx, looks...)
 	if err != nil {
 		return nil, fmt.Errorf("read due times: %w", err)
+	}
+	if len(looks) > 1 {
+		s.sources.observe(results[1].Rows)
 	}
 	due := make(map[core.Lane]core.Outlook, len(lanes))
 	for _, row := range results[0].Rows {
@@ -34,6 +42,9 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 		if o := (core.Outlook{DueAt: timeOf(first), Gate: r.gate()}); o != (core.Outlook{}) {
 			due[lane] = o
 		}
+	}
+	if err := s.parkedDue(ctx, lanes, due); err != nil {
+		return nil, fmt.Errorf("read the lanes of held sources: %w", err)
 	}
 	return due, nil
 }

@@ -127,6 +127,10 @@ var columnChecks = map[string]string{
 	"runs.writers":     saysAllOrNothing,
 	"runs.written":     saysAllOrNothing,
 
+	"source_holds.lane":   saysSourceHeld,
+	"source_holds.number": saysSourceBack + "/while another source is held",
+	"source_holds.source": saysSourceHeld,
+
 	"steps.attempt":     saysAllOrNothing,
 	"steps.branch":      saysAllOrNothing,
 	"steps.carry":       saysAllOrNothing,
@@ -161,6 +165,7 @@ var columnChecks = map[string]string{
 // unreadColumns are the columns that no method of a store reads, with the reason.
 var unreadColumns = map[string]string{
 	"line_locks.stripe":       "its rows are only locked, on databases with several writers: see raceLines",
+	"source_holds.held_at":    "keeps a number between two batches, while another process forgets it: see TestNumberIsRenewed in store/sqlite",
 	"schema_steps.applied_at": "for people who look into the database",
 	"schema_steps.number":     "drivers check it: see RunMigrations",
 }

@@ -38,6 +38,22 @@ var holds = role{name: "Holds", checks: []check{
 	{saysUnholdSame, "", unholdsAgain},
 	{saysHolding, "", holding},
 	{saysHolding, "none", holdingNone},
+	{saysSourceHeld, "", sourceHeld},
+	{saysSourceHeld, "with a Pass", sourceHeldPassed},
+	{saysSourceHeld, "whose lease is over", sourceHeldRunning},
+	{saysSourceHeld, "before more than a claim looks at", sourceHeldMany},
+	{saysSourceAlone, "", sourceAlone},
+	{saysSourceAlone, "in a queue and a workflow", sourceLanes},
+	{saysSourceKeeps, "", sourceKeeps},
+	{saysSourceKeeps, "a job that runs", sourceTaken},
+	{saysSourceKeeps, "cancel and retry", sourceCanceled},
+	{saysSourceBack, "", sourceBack},
+	{saysSourceBack, "at its end", sourceEnds},
+	{saysSourceBack, "held again", sourceAgain},
+	{saysSourceBack, "while another source is held", sourceOfTwo},
+	{saysSourceBack, "after a purge", sourcePurged},
+	{saysSourceRamp, "", sourceRamp},
+	{saysSourceDue, "", sourceDue},
 }}
 
 // hold holds the rig's lane.
@@ -243,14 +259,14 @@ func unholdsAgain(r *rig) {
 // Operators see all holds, also those of lanes that no configuration has, and of sources.
 func holding(r *rig) {
 	began := r.now
-	r.holdLane("source/shop", time.Time{}, "their deploy")
+	r.holdLane("source/their-shop", time.Time{}, "their deploy")
 	r.holdLane("handler/b", began.Add(time.Minute), "")
 	r.holdLane("handler/a", began.Add(time.Second), "short")
 	r.settleFailure(core.Breaker{}) // a gate without a hold
 	want := []core.Hold{
 		{Lane: "handler/a", Since: began, Until: began.Add(time.Second), Reason: "short"},
 		{Lane: "handler/b", Since: began, Until: began.Add(time.Minute)},
-		{Lane: "source/shop", Since: began, Reason: "their deploy"},
+		{Lane: "source/their-shop", Since: began, Reason: "their deploy"},
 	}
 	r.equal("Holding", r.holding(), want)
 	r.now = began.Add(time.Second)

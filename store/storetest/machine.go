@@ -335,9 +335,11 @@ func (m *machine) closeSome(t *rapid.T) {
 	m.equal("CloseBreakers", m.closeBreakers(lanes...), want)
 }
 
-// holdSome holds a lane of this sequence for a while or without an end, or ends holds.
+// holdSome holds a lane of this sequence, or its source, for a while or without an end, or ends
+// holds.
 func (m *machine) holdSome(t *rapid.T) {
-	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 1, 2, rapid.ID).Draw(t, "lanes")
+	all := append(slices.Clone(m.lanes), core.Lane("source/"+m.event().Source))
+	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 2, rapid.ID).Draw(t, "lanes")
 	if rapid.Bool().Draw(t, "release") {
 		want, _ := m.model.Unhold(context.Background(), m.now, lanes...)
 		m.equal("Unhold", m.unhold(lanes...), want)

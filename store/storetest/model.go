@@ -34,6 +34,7 @@ type Model struct {
 	turns    map[string]time.Time    // the end of each turn, by name
 	lines    map[lineName]*line
 	takenAt  time.Time // the time of the newest Take
+	parked   map[core.ID]parkedJob
 	runRows
 }
 
@@ -53,7 +54,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, runRows: newRunRows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, runRows: newRunRows(),
 	}
 }
 
@@ -173,7 +174,7 @@ func earlier(a, b core.ID) core.ID {
 func (m *Model) due(now time.Time, q core.Quota) []*core.Job {
 	var due []*core.Job
 	for _, j := range m.jobs {
-		if j.Lane == q.Lane && !j.Status.Finished() && j.Status != core.Waiting && !j.DueAt.After(now) {
+		if j.Lane == q.Lane && !j.Status.Finished() && j.Status != core.Waiting && !j.DueAt.After(now) && !m.isParked(j) {
 			due = append(due, j)
 		}
 	}

@@ -50,8 +50,15 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 	for _, l := range lanes {
 		o := core.Outlook{Gate: m.gate(l).Gate}
 		for _, j := range m.jobs {
-			if j.Lane == l && !j.Status.Finished() && j.Status != core.Waiting && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
-				o.DueAt = j.DueAt
+			if j.Lane != l || j.Status.Finished() || j.Status == core.Waiting {
+				continue
+			}
+			at := j.DueAt
+			if source, parked := m.parkedBy(j); parked {
+				at = m.sourceEnd(source)
+			}
+			if !at.Equal(core.NoEnd) && (o.DueAt.IsZero() || at.Before(o.DueAt)) {
+				o.DueAt = at
 			}
 		}
 		if o != (core.Outlook{}) {
@@ -66,6 +73,10 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 func (m *Model) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !slices.ContainsFunc(quotas, asks) {
+		return nil, nil
+	}
+	m.park(now, quotas)
 	m.leases++
 	m.takenAt = now
 	lease := core.Lease(fmt.Sprint("lease ", m.leases))

@@ -89,7 +89,11 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	}
 	for _, j := range m.jobs {
 		if t, asked := tallies[j.Lane]; asked {
-			tallies[j.Lane] = tallied(t, j, now)
+			oldest := t.OldestDue
+			if t = tallied(t, j, now); m.isParked(j) {
+				t.OldestDue = oldest
+			}
+			tallies[j.Lane] = t
 		}
 	}
 	for n, line := range m.lines {
@@ -138,7 +142,8 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	jobs := m.withEvents(m.due(now, core.Quota{Lane: lane, N: limit}))
+	due := slices.DeleteFunc(m.due(now, core.Quota{Lane: lane, N: limit}), func(j *core.Job) bool { return m.heldSource(j, now) })
+	jobs := m.withEvents(due)
 	for i := range jobs {
 		jobs[i].Status = shownAt(&jobs[i].Job, now)
 	}

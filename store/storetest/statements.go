@@ -83,6 +83,27 @@ func eachGate(r *rig) {
 	r.equal("Holding", len(r.holding()), 1)
 	r.unhold(r.lane, "handler/beside-7")
 	r.now = r.now.Add(core.RampTime)
+	eachSource(r)
+}
+
+// eachSource holds a source and releases it, so that its jobs are parked and return, and takes jobs
+// of other sources meanwhile.
+func eachSource(r *rig) {
+	of := *r
+	r = &of
+	r.lane += "-sources"
+	r.putMany(3)
+	other := r.putFrom("another")
+	r.holdLane(shop, r.now.Add(time.Hour), "each statement")
+	r.takeOnly(other.ID, r.quota(5))
+	r.takeQuotas(r.paced(1, time.Millisecond, time.Second))
+	r.due(r.lane)
+	r.unhold(shop)
+	r.nothingDue() // the ramp
+	r.takeCount("in the ramp", 1, r.paced(1, time.Second, time.Second))
+	r.now = r.now.Add(time.Hour)
+	r.takeQuotas(r.quota(5))
+	r.drainOf(r.lane, newestID, core.MaxPage)
 }
 
 // gatesBeside makes 1,000 gates, or a quarter of them on a slow store. Their

@@ -57,6 +57,7 @@ JOIN events ON events.id = jobs.event_id
 WHERE status = 'running'
   AND attempt >= max_attempts
   AND lane = ?
+  AND due_at >= 0
   AND due_at <= ?
 ORDER BY due_at, jobs.id
 LIMIT ? + 0
@@ -75,6 +76,7 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
 FROM jobs
 JOIN events ON events.id = jobs.event_id
 WHERE lane = ?
+  AND due_at >= 0
   AND due_at <= ?
 ORDER BY due_at, jobs.id
 LIMIT ? + 0
@@ -101,7 +103,8 @@ LIMIT ? + 0
 -- tally
 SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
     COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
-    COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
+    COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing,
+    MIN(CASE WHEN due_at >= 0 THEN due_at END) AS oldest,
     COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 FROM
   (SELECT status, due_at

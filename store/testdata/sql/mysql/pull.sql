@@ -56,6 +56,7 @@ FROM jobs FORCE INDEX (`jobs_lapsing`)
 JOIN events ON events.id = jobs.event_id
 WHERE last_lane IS NOT NULL
   AND last_lane = ?
+  AND due_at >= 0
   AND due_at <= ?
 ORDER BY due_at, jobs.id
 LIMIT ?
@@ -74,6 +75,7 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
 FROM jobs FORCE INDEX (`jobs_waiting`)
 JOIN events ON events.id = jobs.event_id
 WHERE due_lane = ?
+  AND due_at >= 0
   AND due_at <= ?
 ORDER BY due_at, jobs.id
 LIMIT ?
@@ -100,7 +102,8 @@ LIMIT ?
 -- tally
 SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
     COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
-    COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(due_at) AS oldest,
+    COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing,
+    MIN(CASE WHEN due_at >= 0 THEN due_at END) AS oldest,
     COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 FROM
   (SELECT status, due_at

@@ -269,6 +269,16 @@ CREATE TABLE IF NOT EXISTS line_locks (stripe VARBINARY(255) NOT NULL PRIMARY KE
 -- schema_step
 CREATE UNIQUE INDEX line_places_job ON line_places (job_id)
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS source_holds (
+  source VARBINARY(255) NOT NULL PRIMARY KEY,
+  number BIGINT NOT NULL,
+  lane VARBINARY(255) NOT NULL,
+  held_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+CREATE UNIQUE INDEX source_holds_number ON source_holds (number)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

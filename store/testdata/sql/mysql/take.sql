@@ -14,6 +14,9 @@ UPDATE
     FOR UPDATE SKIP LOCKED)
     AND NOT EXISTS
     (SELECT 1
+    FROM source_holds)
+    AND NOT EXISTS
+    (SELECT 1
     FROM gates
     WHERE gates.lane = ?
       AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
@@ -37,6 +40,9 @@ UPDATE
       AND mine.due_at = ?
       AND mine.lease = ?
     FOR UPDATE SKIP LOCKED)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds)
     AND EXISTS
     (SELECT 1
     FROM gates

@@ -289,6 +289,16 @@ CREATE TABLE IF NOT EXISTS line_locks (stripe TEXT COLLATE "C" NOT NULL PRIMARY 
 -- schema_step
 CREATE UNIQUE INDEX IF NOT EXISTS line_places_job ON line_places (job_id)
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS source_holds (
+  source TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  number BIGINT NOT NULL,
+  lane TEXT COLLATE "C" NOT NULL,
+  held_at BIGINT NOT NULL)
+
+-- schema_step
+CREATE UNIQUE INDEX IF NOT EXISTS source_holds_number ON source_holds (number)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

@@ -13,6 +13,9 @@ WITH picked AS MATERIALIZED
       AND mine.lease = ?)
     AND NOT EXISTS
     (SELECT 1
+    FROM source_holds)
+    AND NOT EXISTS
+    (SELECT 1
     FROM gates
     WHERE gates.lane = ?
       AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
@@ -37,6 +40,9 @@ WITH picked AS MATERIALIZED
     WHERE mine.lane = ?
       AND mine.due_at = ?
       AND mine.lease = ?)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds)
     AND EXISTS
     (SELECT 1
     FROM gates

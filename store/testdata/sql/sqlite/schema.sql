@@ -273,6 +273,16 @@ CREATE TABLE IF NOT EXISTS line_locks (stripe TEXT NOT NULL PRIMARY KEY) WITHOUT
 -- schema_step
 CREATE UNIQUE INDEX IF NOT EXISTS line_places_job ON line_places (job_id)
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS source_holds (
+  source TEXT NOT NULL PRIMARY KEY,
+  number INTEGER NOT NULL,
+  lane TEXT NOT NULL,
+  held_at INTEGER NOT NULL) WITHOUT ROWID
+
+-- schema_step
+CREATE UNIQUE INDEX IF NOT EXISTS source_holds_number ON source_holds (number)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -1,0 +1,178 @@
+-- source_holds
+SELECT number, source, held_at, COALESCE((SELECT gates.held_until
+  FROM gates
+  WHERE gates.lane = source_holds.lane), 0) AS held_until
+FROM source_holds
+ORDER BY number
+
+-- number_source
+INSERT INTO source_holds (source, number, lane, held_at)
+VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/
+ON CONFLICT DO NOTHING
+
+-- renew_number
+UPDATE source_holds
+SET held_at = ?
+WHERE number = ?
+  AND source = ?
+
+-- forget_number
+DELETE
+FROM source_holds
+WHERE number = ?
+  AND held_at = ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM gates
+  WHERE gates.lane = source_holds.lane
+    AND gates.held_until > ?)
+
+-- due_bound
+SELECT due_at
+FROM jobs
+WHERE lane = ?
+  AND due_at >= ?
+  AND due_at <= ?
+ORDER BY due_at, id
+LIMIT 1 OFFSET ? + 0
+
+-- park
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND EXISTS
+    (SELECT 1
+    FROM source_holds
+    JOIN gates ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+  ORDER BY due_at, id
+  LIMIT ? + 0)
+UPDATE jobs
+SET due_at = due_at - 8796093022208 * COALESCE((SELECT source_holds.number
+  FROM source_holds
+  WHERE source_holds.source =
+    (SELECT events.source
+    FROM events
+    WHERE events.id = jobs.event_id)), 0)
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- return_parked
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE lane = ?
+    AND due_at >= ?
+    AND due_at < ?
+  ORDER BY due_at, id
+  LIMIT ? + 0)
+UPDATE jobs
+SET due_at = due_at + ?
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- parked
+SELECT r.lane_ AS lane,
+  (SELECT due_at
+  FROM jobs
+  WHERE lane = r.same_lane_
+    AND due_at >= r.from_
+    AND due_at < r.below_
+  ORDER BY due_at
+  LIMIT 1) AS due
+FROM
+  (SELECT column1 AS lane_, column2 AS same_lane_, column3 AS from_, column4 AS below_
+  FROM (VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/)) AS r
+WHERE 1 = 1
+
+-- begin_ramp
+UPDATE gates
+SET held_until = ?
+WHERE lane = ?
+  AND held_until < ?
+  AND EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE lane = ?
+    AND due_at >= ?
+    AND due_at < ?)
+
+-- claim_sifted
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs AS mine
+    WHERE mine.lane = ?
+      AND mine.due_at = ?
+      AND mine.lease = ?)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds
+    JOIN gates ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM gates
+    WHERE gates.lane = ?
+      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
+  ORDER BY due_at, id
+  LIMIT ? + 0)
+UPDATE jobs
+SET status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?
+WHERE id IN
+  (SELECT handle
+  FROM picked)
+
+-- claim_sifted_passed
+WITH picked AS
+  (SELECT id AS handle
+  FROM jobs
+  WHERE lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs AS mine
+    WHERE mine.lane = ?
+      AND mine.due_at = ?
+      AND mine.lease = ?)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds
+    JOIN gates ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+    AND EXISTS
+    (SELECT 1
+    FROM gates
+    WHERE gates.lane = ?
+      AND gates.taker = ?
+      AND gates.held_until <= ?)
+  ORDER BY due_at, id
+  LIMIT ? + 0)
+UPDATE jobs
+SET status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?
+WHERE id IN
+  (SELECT handle
+  FROM picked)

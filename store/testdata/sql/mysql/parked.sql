@@ -1,0 +1,169 @@
+-- source_holds
+SELECT number, source, held_at, COALESCE((SELECT gates.held_until
+  FROM gates FORCE INDEX (`PRIMARY`)
+  WHERE gates.lane = source_holds.lane), 0) AS held_until
+FROM source_holds
+ORDER BY number
+
+-- number_source
+INSERT INTO source_holds (source, number, lane, held_at)
+VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/
+ON DUPLICATE KEY UPDATE source_holds.source = source_holds.source
+
+-- renew_number
+UPDATE source_holds
+SET held_at = ?
+WHERE number = ?
+  AND source = ?
+
+-- forget_number
+DELETE
+FROM source_holds
+WHERE number = ?
+  AND held_at = ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM gates
+  WHERE gates.lane = source_holds.lane
+    AND gates.held_until > ?)
+
+-- due_bound
+SELECT due_at
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane = ?
+  AND due_at >= ?
+  AND due_at <= ?
+ORDER BY due_at, id
+LIMIT 1 OFFSET ?
+
+-- park
+UPDATE
+  (SELECT id AS handle
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND EXISTS
+    (SELECT 1
+    FROM source_holds FORCE INDEX (`PRIMARY`)
+    JOIN gates FORCE INDEX (`PRIMARY`) ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events FORCE INDEX (`PRIMARY`)
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+  ORDER BY due_at, id
+  LIMIT ?
+  FOR UPDATE SKIP LOCKED) AS picked
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
+SET due_at = due_at - 8796093022208 * COALESCE((SELECT source_holds.number
+  FROM source_holds FORCE INDEX (`PRIMARY`)
+  WHERE source_holds.source =
+    (SELECT events.source
+    FROM events FORCE INDEX (`PRIMARY`)
+    WHERE events.id = jobs.event_id)), 0)
+
+-- return_parked
+UPDATE
+  (SELECT id AS handle
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at < ?
+  ORDER BY due_at, id
+  LIMIT ?
+  FOR UPDATE SKIP LOCKED) AS picked
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
+SET due_at = due_at + ?
+
+-- parked
+SELECT ? AS lane,
+  (SELECT due_at
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at < ?
+  ORDER BY due_at
+  LIMIT 1) AS due
+WHERE 1 = 1
+
+-- begin_ramp
+UPDATE gates
+SET held_until = ?
+WHERE lane = ?
+  AND held_until < ?
+  AND EXISTS
+  (SELECT 1
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at < ?)
+
+-- claim_sifted
+UPDATE
+  (SELECT id AS handle
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs AS mine FORCE INDEX (`jobs_waiting`)
+    WHERE mine.due_lane = ?
+      AND mine.due_at = ?
+      AND mine.lease = ?
+    FOR UPDATE SKIP LOCKED)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds FORCE INDEX (`PRIMARY`)
+    JOIN gates FORCE INDEX (`PRIMARY`) ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events FORCE INDEX (`PRIMARY`)
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM gates
+    WHERE gates.lane = ?
+      AND (gates.open_until <> 0 OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))
+  ORDER BY due_at, id
+  LIMIT ?
+  FOR UPDATE SKIP LOCKED) AS picked
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
+SET status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?
+
+-- claim_sifted_passed
+UPDATE
+  (SELECT id AS handle
+  FROM jobs FORCE INDEX (`jobs_waiting`)
+  WHERE due_lane = ?
+    AND due_at >= ?
+    AND due_at <= ?
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs AS mine FORCE INDEX (`jobs_waiting`)
+    WHERE mine.due_lane = ?
+      AND mine.due_at = ?
+      AND mine.lease = ?
+    FOR UPDATE SKIP LOCKED)
+    AND NOT EXISTS
+    (SELECT 1
+    FROM source_holds FORCE INDEX (`PRIMARY`)
+    JOIN gates FORCE INDEX (`PRIMARY`) ON gates.lane = source_holds.lane
+    WHERE source_holds.source =
+      (SELECT events.source
+      FROM events FORCE INDEX (`PRIMARY`)
+      WHERE events.id = jobs.event_id)
+      AND gates.held_until > ?)
+    AND EXISTS
+    (SELECT 1
+    FROM gates
+    WHERE gates.lane = ?
+      AND gates.taker = ?
+      AND gates.held_until <= ?)
+  ORDER BY due_at, id
+  LIMIT ?
+  FOR UPDATE SKIP LOCKED) AS picked
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = picked.handle
+SET status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?, lease = ?
