@@ -215,6 +215,8 @@ var wanted = map[string]string{
 	"nth_event": "events_pkey", "oldest_event": "events_pkey", "event_sizes": "events_pkey", "hold_events": "events_pkey", "replayed": "jobs_pkey",
 	"turn": "turns_pkey", "whose_turn": "turns_pkey", "over_runs": "runs_finished",
 	"purge_steps": "steps_path", "purge_history": "history_pkey", "purge_callbacks": "callbacks_step",
+	"claim_sifted": "events_pkey", "claim_sifted_passed": "events_pkey", "park": "events_pkey",
+	"due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
 	"take_only_slot": "jobs_pkey", "take_free_slot": "line_slots_pkey", "join_line": "line_places_pkey", "rejoin_line": "line_places_pkey",
 	"pass_slots": "line_slots_pkey", "leave_places": "line_slots_pkey", "admit_holders": "jobs_pkey", "stop_lines": "line_slots_pkey",
 	"reentered": "jobs_pkey", "still_held": "jobs_pkey", "line_list": "line_slots_pkey", "count_places": "line_places_pkey", "next_places": "line_places_pkey",
@@ -245,8 +247,8 @@ func flaw(name string, plan []string) string {
 		if m == nil || i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond") {
 			continue
 		}
-		// A whole index, up to a bound, or an index with no other rows.
-		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates"; !whole {
+		// A whole index, up to a bound, or an index with no other rows. Held sources are few.
+		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates" || strings.HasPrefix(m[1], "source_holds"); !whole {
 			return strings.TrimSpace(line) + " without a condition"
 		}
 	}
