@@ -48,7 +48,7 @@ func TestBrokenArchivesFail(t *testing.T) {
 		t.Run(tc.breaks, func(t *testing.T) {
 			for _, name := range tc.fails {
 				c, failed := find(t, name), false
-				for i := 0; i < 3 && !failed; i++ {
+				for i := 0; i < 20 && !failed; i++ {
 					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
 				}
 				if !failed {

@@ -46,7 +46,7 @@ func TestBrokenLinesFail(t *testing.T) {
 			for _, name := range tc.fails {
 				c := find(t, name)
 				failed := false
-				for i := 0; i < 3 && !failed; i++ {
+				for i := 0; i < 20 && !failed; i++ {
 					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{Slow: true})) }) != ""
 				}
 				if !failed {

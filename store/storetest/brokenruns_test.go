@@ -79,7 +79,7 @@ func TestBrokenRunsFail(t *testing.T) {
 			for _, name := range tc.fails {
 				c := find(t, name)
 				failed := false
-				for i := 0; i < 3 && !failed; i++ { // a race may go well once
+				for i := 0; i < 20 && !failed; i++ { // a race may go well once
 					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""
 				}
 				if !failed {
