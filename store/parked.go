@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +89,8 @@ func (k *knownHolds) observe(rows [][]any) []sourceHold {
 // other lanes. Of two processes that choose the same number, one has it, and the other one
 // chooses again.
 func (s *Store) numberSource(ctx context.Context, now time.Time, lane core.Lane) error {
-	source, is := strings.CutPrefix(string(lane), "source/")
+	source := lane.Source()
+	is := source != ""
 	for range maxHeldSources {
 		if !is {
 			return nil

@@ -56,7 +56,7 @@ func (s takesUnheld) Take(ctx context.Context, now time.Time, quotas []core.Quot
 }
 
 // isSource reports whether a lane is that of a source.
-func isSource(l core.Lane) bool { return strings.HasPrefix(string(l), "source/") }
+func isSource(l core.Lane) bool { return l.Source() != "" }
 
 // stopsAll takes nothing while a source is held.
 type stopsAll struct{ *Model }
@@ -76,7 +76,7 @@ type holdsPrefixes struct{ *Model }
 func (s holdsPrefixes) Take(ctx context.Context, now time.Time, quotas []core.Quota) ([]core.TakenJob, error) {
 	for _, e := range s.events {
 		for l, g := range maps.Clone(s.gates) {
-			if of := core.Lane("source/" + e.Source); isSource(l) && strings.HasPrefix(string(of), string(l)) {
+			if of := core.SourceLane(e.Source); isSource(l) && strings.HasPrefix(string(of), string(l)) {
 				s.gates[of] = g
 			}
 		}

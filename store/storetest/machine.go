@@ -338,7 +338,7 @@ func (m *machine) closeSome(t *rapid.T) {
 // holdSome holds a lane of this sequence, or its source, for a while or without an end, or ends
 // holds.
 func (m *machine) holdSome(t *rapid.T) {
-	all := append(slices.Clone(m.lanes), core.Lane("source/"+m.event().Source))
+	all := append(slices.Clone(m.lanes), core.SourceLane(m.event().Source))
 	lanes := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, 2, rapid.ID).Draw(t, "lanes")
 	if rapid.Bool().Draw(t, "release") {
 		want, _ := m.model.Unhold(context.Background(), m.now, lanes...)

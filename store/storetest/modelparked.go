@@ -18,7 +18,7 @@ type parkedJob struct {
 
 // sourceOf returns the lane of the source of a job's event.
 func (m *Model) sourceOf(j *core.Job) core.Lane {
-	return core.Lane("source/" + m.events[j.EventID].Source)
+	return core.SourceLane(m.events[j.EventID].Source)
 }
 
 // heldSource reports whether the source of a job is held.
