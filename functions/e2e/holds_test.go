@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -10,12 +11,17 @@ import (
 // TestHold: a handler that is held gets nothing. A worker ends as soon as without the backlog,
 // and none is nudged for it. After a release, which the pull function serves, ticks deliver the
 // backlog; another hold stops them.
-func TestHold(t *testing.T) {
+func TestHold(t *testing.T) { testHold(t, "orders") }
+
+// TestHeldSource: the same if the source of its events is held.
+func TestHeldSource(t *testing.T) { testHold(t, "source/app") }
+
+func testHold(t *testing.T, target string) {
 	onEach(t, func(t *testing.T, db *database) {
 		d, r := newStory(t, db)
 		d.worker.SetTimeout(time.Minute)
 		idle := d.tick(d.worker).Took
-		d.must(200, "POST", "/api/holds", `{"target": "orders", "reason": "maintenance"}`)
+		d.must(200, "POST", "/api/holds", fmt.Sprintf(`{"target": %q, "reason": "maintenance"}`, target))
 		const events = 60 // the ramp after a release needs four seconds for them
 		for range events {
 			d.send("/events/order.created", `{}`)
@@ -50,10 +56,10 @@ func TestHold(t *testing.T) {
 		waiting(events)
 
 		// Held again while a worker delivers the backlog, slowly as after each release.
-		d.release("orders")
+		d.release(target)
 		d.worker.InvokeAsync([]byte(`{}`))
 		r.Await(t, 20*time.Second, "/orders", 3)
-		d.must(200, "POST", "/api/holds", `{"target": "orders"}`)
+		d.must(200, "POST", "/api/holds", fmt.Sprintf(`{"target": %q}`, target))
 		again, before := time.Now(), len(r.At("/orders"))
 		eventually(t, 20*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
 		ended, after := time.Since(again), len(r.At("/orders"))
@@ -63,7 +69,7 @@ func TestHold(t *testing.T) {
 		}
 		waiting(events - after)
 
-		d.release("orders")
+		d.release(target)
 		d.tick(d.worker)
 		d.awaitIdle(20 * time.Second)
 		d.stop()
