@@ -3,10 +3,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,4 +190,95 @@ func (s *heldSource) finish(released time.Time) {
 	if out := s.g.run("holds"); strings.TrimSpace(out) != "" {
 		s.t.Errorf("gateway holds = %q after the release, want none", out)
 	}
+}
+
+// TestSourceHeldAtLoad: while senders push, a source is held and released. From one look of each
+// process at the database on, none of them delivers anything of it, and each goes on with the other
+// source. After the release each event is delivered once, at its first attempt.
+func TestSourceHeldAtLoad(t *testing.T) {
+	t.Parallel()
+	for _, p := range []holdPlace{
+		{place{"SQLite", ownFile}, 1, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
+		{place{"PostgreSQL", onPostgres}, 2, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
+		{place{"MySQL", onMySQL}, 2, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
+		{place{"D1", onProxy}, 2, holdLookD1, 100 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			testSourceHeldAtLoad(t, p)
+		})
+	}
+}
+
+func testSourceHeldAtLoad(t *testing.T, p holdPlace) {
+	r, st := receiver.New(t), p.on(t)
+	var fleet []*gateway
+	for range p.processes {
+		g := newGatewayOn(t, st, holdSourceConfig, r)
+		g.start()
+		fleet = append(fleet, g)
+	}
+	s := &heldSource{t: t, r: r, g: fleet[0]}
+	load := pushTo(t, fleet, p.fast)
+	r.Await(t, 20*time.Second, "/billing", 30)
+	s.hold("source/app")
+	silent := time.Now().Add(p.look + holdGrace)
+	load.pause.Store(int64(p.slowly))
+	<-time.After(time.Until(silent))
+	before := len(r.At("/notes"))
+	r.Await(t, 20*time.Second, "/notes", before+10*len(fleet))
+	released := s.release("source/app")
+	if n := counted(r.At("/billing"), silent, 0, released.Sub(silent)); n > 0 {
+		t.Errorf("%d deliveries of the held source, want none", n)
+	}
+	load.end()
+	want := load.accepted
+	for _, path := range []string{"/billing", "/pack"} {
+		for _, d := range r.Await(t, 60*time.Second, path, len(want)) {
+			if d.Attempt() != 1 || !want[d.Event()] {
+				t.Errorf("delivery of %s to %s at attempt %d, want an accepted event at its first attempt", d.Event(), path, d.Attempt())
+			}
+		}
+	}
+	if len(load.refused) > 0 {
+		t.Errorf("%d answers other than 202, such as %s", len(load.refused), load.refused[0])
+	}
+	if n, all := len(r.At("/billing")), len(want); n != all {
+		t.Errorf("%d deliveries of %d events", n, all)
+	}
+}
+
+// A push is senders of events of both sources of holdSourceConfig.
+type push struct {
+	pause    atomic.Int64 // between two events, in nanoseconds
+	end      func()       // stops the senders
+	accepted map[string]bool
+	refused  []string // answers other than 202, and errors
+}
+
+// pushTo starts a sender that sends to each process in turn.
+func pushTo(t *testing.T, fleet []*gateway, every time.Duration) *push {
+	p := &push{accepted: map[string]bool{}}
+	p.pause.Store(int64(every))
+	ctx, stop := context.WithCancel(context.Background())
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			source := []string{"app", "other"}[i/len(fleet)%2]
+			a, err := fetch(pooled, request{method: http.MethodPost, url: fleet[i%len(fleet)].url("/events/" + source + "/order.created"), body: `{}`})
+			switch {
+			case err != nil || a.status != http.StatusAccepted:
+				p.refused = append(p.refused, fmt.Sprint(a.status, a.body, err))
+			case source == "app":
+				p.accepted[a.eventID()] = true
+			}
+			pause(ctx, time.Duration(p.pause.Load()))
+		}
+	})
+	p.end = func() {
+		stop()
+		sender.Wait()
+	}
+	t.Cleanup(p.end)
+	return p
 }
