@@ -86,33 +86,34 @@ func (k *knownHolds) observe(rows [][]any) []sourceHold {
 }
 
 // numberSource gives the source of a lane a number, before its gate is held. It does nothing for
-// other lanes. Of two processes that choose the same number, one has it, and the other one
-// chooses again.
+// other lanes. Of several processes that choose the same number at the same time, one has it, and
+// the others choose again.
 func (s *Store) numberSource(ctx context.Context, now time.Time, lane core.Lane) error {
-	source := lane.Source()
-	is := source != ""
-	for range maxHeldSources {
-		if !is {
-			return nil
-		}
-		results, err := s.readBatch(ctx, s.sql.sourceHolds.with())
-		if err != nil {
-			return err
-		}
-		all := s.sources.observe(results[0].Rows)
-		number := freeNumber(all, source)
+	const tries = 100
+	source, at := lane.Source(), now.UnixMilli()
+	if source == "" {
+		return nil
+	}
+	rows, err := s.read(ctx, s.sql.sourceHolds)
+	if err != nil {
+		return err
+	}
+	for range tries {
+		number := freeNumber(s.sources.observe(rows), source)
 		if number > maxHeldSources {
 			return core.Refuse(core.Invalid, "at most %d sources can be held at the same time; release one first", maxHeldSources)
 		}
-		row := []any{source, number, string(lane), now.UnixMilli()}
-		results, err = s.write(ctx,
-			s.sql.numberSource.on(row).noMerge(),
-			s.sql.renewNumber.with(now.UnixMilli(), number, source),
+		results, err := s.write(ctx,
+			s.sql.numberSource.on([]any{source, number, string(lane), at}).noMerge(),
+			s.sql.renewNumber.with(at, number, source),
 			s.sql.sourceHolds.with())
 		if err != nil {
 			return err
 		}
-		is = !slices.ContainsFunc(s.sources.observe(results[2].Rows), func(h sourceHold) bool { return h.source == source && h.number == number })
+		rows = results[2].Rows
+		if slices.ContainsFunc(s.sources.observe(rows), func(h sourceHold) bool { return h.source == source && h.number == number }) {
+			return nil
+		}
 	}
 	return core.Refuse(core.Unavailable, "other callers hold sources at the same time; send the request again")
 }

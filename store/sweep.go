@@ -135,8 +135,9 @@ func sliceSQL(column, table, owners string) string {
 		FROM (SELECT ` + column + ` AS owner FROM ` + table + ` WHERE ` + column + ` > ? ORDER BY ` + column + ` LIMIT {limit}) AS slice ORDER BY slice.owner`
 }
 
-// idleGate is the condition that a gate has the same effect as no gate.
+// idleGate is the condition that a gate has the same effect as no gate. That of a source is kept as
+// long as the source has a number: jobs may be parked under its hold.
 func idleGate(closed, until, next, held string) string {
 	return `gates.failures = 0 AND gates.stray_since IS NULL AND gates.closed_at < ` + closed + ` AND gates.open_until < ` + until + ` AND gates.next_us < ` + next +
-		` AND gates.held_until < ` + held
+		` AND gates.held_until < ` + held + ` AND (SELECT COUNT(*) FROM source_holds WHERE source_holds.lane = gates.lane) = 0`
 }

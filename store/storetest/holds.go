@@ -42,6 +42,7 @@ var holds = role{name: "Holds", checks: []check{
 	{saysSourceHeld, "with a Pass", sourceHeldPassed},
 	{saysSourceHeld, "whose lease is over", sourceHeldRunning},
 	{saysSourceHeld, "before more than a claim looks at", sourceHeldMany},
+	{saysSourceHeld, "sources that are held at the same time", raceSourceHolds},
 	{saysSourceAlone, "", sourceAlone},
 	{saysSourceAlone, "in a queue and a workflow", sourceLanes},
 	{saysSourceKeeps, "", sourceKeeps},

@@ -35,6 +35,7 @@ type Model struct {
 	lines    map[lineName]*line
 	takenAt  time.Time // the time of the newest Take
 	parked   map[core.ID]parkedJob
+	numbers  map[core.Lane]time.Time // of sources: when they were last held
 	runRows
 }
 
@@ -54,7 +55,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, runRows: newRunRows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
 	}
 }
 

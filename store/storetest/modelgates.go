@@ -31,12 +31,13 @@ func (m *Model) gate(l core.Lane) *gate {
 }
 
 // forgetGates deletes gates whose times all lie before before, that count no failures and whose
-// lanes are no strays. The caller holds the lock, as for all methods here that begin with a small
+// lanes are no strays and no sources with a number. The caller holds the lock, as for all methods here that begin with a small
 // letter.
 func (m *Model) forgetGates(before time.Time) {
 	for l, g := range m.gates {
 		past := g.ClosedAt.Before(before) && g.OpenUntil.Before(before) && g.NextAt.Before(before) && g.HeldUntil.Before(before)
-		if _, stray := m.strays[l]; past && g.Failures == 0 && !stray {
+		_, stray := m.strays[l]
+		if _, numbered := m.numbers[l]; past && g.Failures == 0 && !stray && !numbered {
 			delete(m.gates, l)
 		}
 	}
@@ -55,7 +56,7 @@ func (m *Model) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ou
 			}
 			at := j.DueAt
 			if source, parked := m.parkedBy(j); parked {
-				at = m.sourceEnd(source)
+				at = m.gate(source).HeldUntil
 			}
 			if !at.Equal(core.NoEnd) && (o.DueAt.IsZero() || at.Before(o.DueAt)) {
 				o.DueAt = at
@@ -258,6 +259,9 @@ func (m *Model) Hold(_ context.Context, now time.Time, lane core.Lane, until tim
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.gate(lane)
+	if lane.Source() != "" {
+		m.numbers[lane] = now
+	}
 	if !g.Held(now) {
 		g.HeldSince = now
 	}

@@ -39,18 +39,11 @@ func (m *Model) isParked(j *core.Job) bool {
 	return parked
 }
 
-// sourceEnd returns the end of the hold of a source's lane. A source whose gate was purged counts as
-// released long ago.
-func (m *Model) sourceEnd(source core.Lane) time.Time {
-	if g := m.gates[source]; g != nil && !g.HeldUntil.IsZero() {
-		return g.HeldUntil
-	}
-	return time.UnixMilli(0).UTC()
-}
-
 // park parks the due jobs of held sources in the lanes of quotas, and makes the parked jobs of all
-// other sources due again. Their lanes begin slowly.
+// other sources due again. Their lanes begin slowly. A released source of which no job came back
+// loses its number after a minute.
 func (m *Model) park(now time.Time, quotas []core.Quota) {
+	returned := map[core.Lane]bool{}
 	for id := range m.parked {
 		j := m.jobs[id]
 		if j == nil {
@@ -58,13 +51,20 @@ func (m *Model) park(now time.Time, quotas []core.Quota) {
 			continue
 		}
 		source, parked := m.parkedBy(j)
-		end := m.sourceEnd(source)
+		end := m.gate(source).HeldUntil
 		if parked && end.After(now) {
 			continue
 		}
 		delete(m.parked, id)
+		returned[source] = returned[source] || parked
 		if g := m.gate(j.Lane); parked && j.Lane.Queue() == "" && now.Sub(end) < core.RampTime && g.HeldUntil.Before(end) {
 			g.HeldUntil = end
+		}
+	}
+	for source, heldAt := range m.numbers {
+		end := m.gate(source).HeldUntil
+		if old := now.Add(-time.Minute); !end.After(now) && !returned[source] && heldAt.Before(old) && end.Before(old) {
+			delete(m.numbers, source)
 		}
 	}
 	for _, q := range quotas {

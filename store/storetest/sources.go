@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -100,6 +101,27 @@ func sourceHeldMany(r *rig) {
 	r.unhold(shop)
 	r.now = r.now.Add(core.RampTime)
 	r.wantAll(many)
+}
+
+// Of several sources that different callers hold at the same time, each is held.
+func raceSourceHolds(r *rig) {
+	sources := make([]string, r.scaled(8))
+	for i := range sources {
+		sources[i] = fmt.Sprint("source-", i)
+		r.putFrom(sources[i])
+	}
+	other := r.put()
+	r.concurrently(len(sources), func(i int) error {
+		return r.store.Hold(context.Background(), r.now, core.SourceLane(sources[i]), time.Time{}, "")
+	})
+	taken := r.wantTaken("of a source that is not held", other.ID)
+	r.settle(r.completed(taken)...)
+	r.concurrently(len(sources), func(i int) error {
+		_, err := r.store.Unhold(context.Background(), r.now, core.SourceLane(sources[i]))
+		return err
+	})
+	r.now = r.now.Add(core.RampTime)
+	r.wantAll(len(sources))
 }
 
 // wantAll takes and completes n jobs of the rig's lane.

@@ -73,6 +73,10 @@ WHERE lane > ''
   AND gates.open_until < ?
   AND gates.next_us < ?
   AND gates.held_until < ?
+  AND
+  (SELECT COUNT(*)
+  FROM source_holds
+  WHERE source_holds.lane = gates.lane) = 0
 LIMIT ?::bigint
 
 -- forget_gates
@@ -87,3 +91,7 @@ WHERE gates.lane = r.lane_
   AND gates.open_until < r.until_
   AND gates.next_us < r.next_
   AND gates.held_until < r.held_
+  AND
+  (SELECT COUNT(*)
+  FROM source_holds
+  WHERE source_holds.lane = gates.lane) = 0

@@ -73,6 +73,10 @@ WHERE lane > ''
   AND gates.open_until < ?
   AND gates.next_us < ?
   AND gates.held_until < ?
+  AND
+  (SELECT COUNT(*)
+  FROM source_holds
+  WHERE source_holds.lane = gates.lane) = 0
 LIMIT ? + 0
 
 -- forget_gates
@@ -85,3 +89,7 @@ WHERE gates.lane = ?
   AND gates.open_until < ?
   AND gates.next_us < ?
   AND gates.held_until < ?
+  AND
+  (SELECT COUNT(*)
+  FROM source_holds
+  WHERE source_holds.lane = gates.lane) = 0
