@@ -98,6 +98,7 @@ var worklistGates = []check{
 	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
 	{saysProbeBack, "released jobs that are no probe", probeBackOthers},
+	{saysProbeBack, "released after its job was deleted", probeBackDrained},
 	// Lanes that no configuration knows.
 	{saysStrays, "", straysFound},
 	{saysStrays, "each subset of known lanes", straysBetween},

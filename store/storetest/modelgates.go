@@ -309,12 +309,13 @@ func (m *Model) Release(_ context.Context, due time.Time, jobs ...core.Job) erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, given := range jobs {
+		// A probe ends also if its job was drained.
+		if g := m.gate(given.Lane); g.Open() && g.taker == given.Lease {
+			g.OpenUntil, g.taker = due, ""
+		}
 		j, ok := m.holds(given.ID, given.Lease)
 		if !ok {
 			continue
-		}
-		if g := m.gate(j.Lane); g.Open() && g.taker == given.Lease {
-			g.OpenUntil, g.taker = due, ""
 		}
 		j.Status, j.Lease, j.DueAt, j.Attempt = core.Retryable, "", due, j.Attempt-1
 		if j.Attempt == j.Earlier || j.Lane.Workflow() != "" && j.LastError == "" {
