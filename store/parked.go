@@ -197,32 +197,29 @@ func (s *Store) returnParked(ctx context.Context, now time.Time, holds []sourceH
 	}
 	// In the order of lanes, in which all batches lock gates.
 	var stmts []Stmt
-	returns := map[int]int{} // the position in over, by that of the statement
 	for _, l := range lanes {
 		if core.Lane(l).Queue() == "" {
 			stmts = append(stmts, s.rampStmts(now, l, over)...)
 		}
-		for i, h := range over {
+		for _, h := range over {
 			from, below := bandOf(h.number)
-			returns[len(stmts)] = i
 			stmts = append(stmts, s.sql.returnParked.with(l, from, below, int64(returnAtOnce), h.number*parkedBand))
 		}
 	}
-	left := make([]bool, len(over))
 	if len(stmts) > 0 {
 		stmts[0].NoMerge = true
 		results, err := s.write(ctx, stmts...)
 		if err != nil {
 			return err
 		}
-		for at, i := range returns {
-			left[i] = left[i] || results[at].Changed > 0
+		for i := range results {
+			if stmts[i].Name == s.sql.returnParked.name && results[i].Changed > 0 {
+				s.ForgetFloors() // these jobs were due long ago
+				break
+			}
 		}
 	}
-	if slices.Contains(left, true) {
-		s.ForgetFloors() // these jobs were due long ago
-	}
-	return s.forgetNumbers(ctx, now, over, left)
+	return s.forgetNumbers(ctx, now, over, lanes)
 }
 
 // rampStmts are the statements that let a lane in which jobs are parked begin slowly, if a hold
@@ -238,35 +235,61 @@ func (s *Store) rampStmts(now time.Time, lane string, over []sourceHold) (stmts 
 	return stmts
 }
 
-// forgetNumbers deletes the numbers of released sources without parked jobs.
-func (s *Store) forgetNumbers(ctx context.Context, now time.Time, over []sourceHold, left []bool) error {
-	var stmts []Stmt
-	old := now.Add(-forgetAfter).UnixMilli()
-	for i, h := range over {
-		if !left[i] && max(h.heldAt, h.until) < old {
-			stmts = append(stmts, s.sql.forgetNumber.with(h.number, h.heldAt, now.UnixMilli()))
+// forgetNumbers deletes the numbers of released sources whose last hold ended long enough ago, if
+// no job is parked under them in any lane. returnParked skips jobs that another process returns at
+// the same time, so that it found none does not say that there is none.
+func (s *Store) forgetNumbers(ctx context.Context, now time.Time, over []sourceHold, lanes []string) error {
+	var looks, forgets []Stmt
+	for _, h := range over {
+		if max(h.heldAt, h.until) < now.Add(-forgetAfter).UnixMilli() {
+			looks = append(looks, s.lookParked(h, lanes))
+			forgets = append(forgets, s.sql.forgetNumber.with(h.number, h.heldAt, now.UnixMilli()))
 		}
 	}
-	if len(stmts) == 0 {
+	if len(looks) > 0 && len(lanes) > 0 {
+		found, err := s.readBatch(ctx, looks...)
+		if err != nil {
+			return err
+		}
+		for i := len(found) - 1; i >= 0; i-- {
+			if slices.ContainsFunc(found[i].Rows, isParked) {
+				forgets = slices.Delete(forgets, i, i+1)
+			}
+		}
+	}
+	if len(forgets) == 0 {
 		return nil
 	}
-	_, err := s.write(ctx, stmts...)
+	_, err := s.write(ctx, forgets...)
 	return err
 }
+
+// lookParked is the statement that looks in lanes for jobs that are parked under a hold. Its rows
+// have a lane and the due time of such a job.
+func (s *Store) lookParked(h sourceHold, lanes []string) Stmt {
+	from, below := bandOf(h.number)
+	rows := make([][]any, len(lanes))
+	for i, l := range lanes {
+		rows[i] = []any{l, l, from, below}
+	}
+	return s.sql.parked.on(rows...)
+}
+
+// isParked reports whether a row of lookParked has a job.
+func isParked(row []any) bool { return row[1] != nil }
 
 // parkedDue lowers the due times of lanes to the end of a hold under which jobs of the lane are
 // parked. It sends one statement if a hold has an end, and none otherwise.
 func (s *Store) parkedDue(ctx context.Context, lanes []core.Lane, due map[core.Lane]core.Outlook) error {
 	var stmts []Stmt
 	var ends []time.Time
+	names := make([]string, len(lanes))
+	for i, l := range lanes {
+		names[i] = string(l)
+	}
 	for _, h := range s.sources.get() {
 		if end := time.UnixMilli(h.until).UTC(); !end.Equal(core.NoEnd) {
-			from, below := bandOf(h.number)
-			rows := make([][]any, len(lanes))
-			for i, l := range lanes {
-				rows[i] = []any{string(l), string(l), from, below}
-			}
-			stmts, ends = append(stmts, s.sql.parked.on(rows...)), append(ends, end)
+			stmts, ends = append(stmts, s.lookParked(h, names)), append(ends, end)
 		}
 	}
 	if len(stmts) == 0 {
@@ -279,7 +302,7 @@ func (s *Store) parkedDue(ctx context.Context, lanes []core.Lane, due map[core.L
 	for i, r := range results {
 		for _, row := range r.Rows {
 			lane := core.Lane(rowKey(row))
-			if o := due[lane]; row[1] != nil && slices.Contains(lanes, lane) && (o.DueAt.IsZero() || ends[i].Before(o.DueAt)) {
+			if o := due[lane]; isParked(row) && slices.Contains(lanes, lane) && (o.DueAt.IsZero() || ends[i].Before(o.DueAt)) {
 				o.DueAt = ends[i]
 				due[lane] = o
 			}

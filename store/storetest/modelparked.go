@@ -40,10 +40,9 @@ func (m *Model) isParked(j *core.Job) bool {
 }
 
 // park parks the due jobs of held sources in the lanes of quotas, and makes the parked jobs of all
-// other sources due again. Their lanes begin slowly. A released source of which no job came back
-// loses its number after a minute.
+// other sources due again. Their lanes begin slowly. A released source loses its number after a
+// minute.
 func (m *Model) park(now time.Time, quotas []core.Quota) {
-	returned := map[core.Lane]bool{}
 	for id := range m.parked {
 		j := m.jobs[id]
 		if j == nil {
@@ -56,14 +55,13 @@ func (m *Model) park(now time.Time, quotas []core.Quota) {
 			continue
 		}
 		delete(m.parked, id)
-		returned[source] = returned[source] || parked
 		if g := m.gate(j.Lane); parked && j.Lane.Queue() == "" && now.Sub(end) < core.RampTime && g.HeldUntil.Before(end) {
 			g.HeldUntil = end
 		}
 	}
 	for source, heldAt := range m.numbers {
 		end := m.gate(source).HeldUntil
-		if old := now.Add(-time.Minute); !end.After(now) && !returned[source] && heldAt.Before(old) && end.Before(old) {
+		if old := now.Add(-time.Minute); !end.After(now) && heldAt.Before(old) && end.Before(old) {
 			delete(m.numbers, source)
 		}
 	}
