@@ -201,7 +201,7 @@ func TestSourceHeldAtLoad(t *testing.T) {
 		{place{"SQLite", ownFile}, 1, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
 		{place{"PostgreSQL", onPostgres}, 2, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
 		{place{"MySQL", onMySQL}, 2, holdLook, 2 * time.Millisecond, 50 * time.Millisecond},
-		{place{"D1", onProxy}, 2, holdLookD1, 100 * time.Millisecond, 500 * time.Millisecond},
+		{place{"D1", onProxy}, 2, holdLookD1, 100 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +226,7 @@ func testSourceHeldAtLoad(t *testing.T, p holdPlace) {
 	load.pause.Store(int64(p.slowly))
 	<-time.After(time.Until(silent))
 	before := len(r.At("/notes"))
-	r.Await(t, 20*time.Second, "/notes", before+10*len(fleet))
+	r.Await(t, 20*time.Second, "/notes", before+3*len(fleet))
 	released := s.release("source/app")
 	if n := counted(r.At("/billing"), silent, 0, released.Sub(silent)); n > 0 {
 		t.Errorf("%d deliveries of the held source, want none", n)
