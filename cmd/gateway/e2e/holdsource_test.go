@@ -193,8 +193,8 @@ func (s *heldSource) finish(released time.Time) {
 }
 
 // TestSourceHeldAtLoad: while senders push, a source is held and released. From one look of each
-// process at the database on, none of them delivers anything of it, and each goes on with the other
-// source. After the release each event is delivered once, at its first attempt.
+// process at the database on, none of them delivers anything of it, and the other source goes on.
+// After the release each event is delivered once, at its first attempt.
 func TestSourceHeldAtLoad(t *testing.T) {
 	t.Parallel()
 	for _, p := range []holdPlace{
