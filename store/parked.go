@@ -60,6 +60,11 @@ type sourceHold struct {
 // ended reports whether the hold is over.
 func (h sourceHold) ended(now time.Time) bool { return h.until <= now.UnixMilli() }
 
+// holdsSource reports whether a source is held.
+func holdsSource(holds []sourceHold, source string, now time.Time) bool {
+	return slices.ContainsFunc(holds, func(h sourceHold) bool { return h.source == source && !h.ended(now) })
+}
+
 // knownHolds are the holds of sources as this process read them last.
 type knownHolds struct {
 	mu  sync.Mutex // guards all
@@ -101,7 +106,7 @@ func (s *Store) numberSource(ctx context.Context, now time.Time, lane core.Lane)
 	for range tries {
 		number := freeNumber(s.sources.observe(rows), source)
 		if number > maxHeldSources {
-			return core.Refuse(core.Invalid, "at most %d sources can be held at the same time; release one first", maxHeldSources)
+			return core.Refuse(core.Invalid, "at most %d sources can be held at the same time, and a release counts after a minute", maxHeldSources)
 		}
 		results, err := s.write(ctx,
 			s.sql.numberSource.on([]any{source, number, string(lane), at}).noMerge(),
@@ -313,9 +318,9 @@ func (s *Store) parkedDue(ctx context.Context, lanes []core.Lane, due map[core.L
 
 // parkedSQL are the statements on the holds of sources.
 type parkedSQL struct {
-	sourceHolds, numberSource, renewNumber, forgetNumber statement
-	dueBound, park, returnParked, parked                 statement
-	beginRamp, claimSifted, claimSiftedPassed            statement
+	sourceHolds, numberSource, renewNumber, forgetNumber  statement
+	dueBound, park, returnParked, parked                  statement
+	beginRamp, claimSifted, claimSiftedPassed, peekSifted statement
 }
 
 const (
@@ -353,6 +358,10 @@ func newParkedSQL(d Dialect) parkedSQL {
 
 		beginRamp: writing("begin_ramp", t(`UPDATE gates SET held_until = ? WHERE lane = ? AND held_until < ?
 			AND EXISTS (SELECT 1 FROM jobs{use jobs_waiting} WHERE {waiting_lane} = ? AND due_at >= ? AND due_at < ?)`)),
+
+		// Peek, once it met jobs of a held source that no Take has met yet. It steps over them.
+		peekSifted: reading("peek_sifted", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
+			WHERE {waiting_lane} = ? AND due_at >= 0 AND due_at <= ? AND NOT `+ofHeldSource+` ORDER BY due_at, jobs.id LIMIT {limit}`)),
 
 		claimSifted:       writing("claim_sifted", d.updatePicked("jobs", setClaimed, claimableJobs+` AND NOT `+ofHeldSource+closedGate+oldestFirst)),
 		claimSiftedPassed: writing("claim_sifted_passed", d.updatePicked("jobs", setClaimed, claimableJobs+` AND NOT `+ofHeldSource+passedGate+oldestFirst)),

@@ -172,17 +172,21 @@ func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
 
 // Peek returns due jobs without leasing them. See core.Backlog. It begins at the first job of
 // the lane and not at the floor: the floor is as old as this process's last look, and the
-// process may not take from the lane at all.
+// process may not take from the lane at all. If it meets jobs of a held source, it looks again and
+// steps over them.
 func (s *Store) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
-	n := int64(min(max(limit, 1), core.MaxPage))
-	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), now.UnixMilli(), n).upTo(core.MaxRead), s.sql.sourceHolds.with())
+	n, at := int64(min(max(limit, 1), core.MaxPage)), now.UnixMilli()
+	results, err := s.readBatch(ctx, s.sql.peek.with(string(lane), at, n).upTo(core.MaxRead), s.sql.sourceHolds.with())
 	if err != nil {
 		return nil, fmt.Errorf("peek at lane %q: %w", lane, err)
 	}
-	holds := s.sources.observe(results[1].Rows)
-	jobs := slices.DeleteFunc(addTaken(nil, results[0].Whole()), func(j core.TakenJob) bool {
-		return slices.ContainsFunc(holds, func(h sourceHold) bool { return h.source == j.Event.Source && !h.ended(now) })
-	})
+	jobs, holds := addTaken(nil, results[0].Whole()), s.sources.observe(results[1].Rows)
+	if slices.ContainsFunc(jobs, func(j core.TakenJob) bool { return holdsSource(holds, j.Event.Source, now) }) {
+		if results, err = s.readBatch(ctx, s.sql.peekSifted.with(string(lane), at, at, n).upTo(core.MaxRead)); err != nil {
+			return nil, fmt.Errorf("peek at lane %q: %w", lane, err)
+		}
+		jobs = addTaken(nil, results[0].Whole())
+	}
 	for i := range jobs {
 		jobs[i].Status = shownAs(jobs[i].Job, now)
 	}

@@ -216,7 +216,7 @@ var wanted = map[string]string{
 	"turn": "turns_pkey", "whose_turn": "turns_pkey", "over_runs": "runs_finished",
 	"purge_steps": "steps_path", "purge_history": "history_pkey", "purge_callbacks": "callbacks_step",
 	"claim_sifted": "events_pkey", "claim_sifted_passed": "events_pkey", "park": "events_pkey",
-	"due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
+	"peek_sifted": "jobs_waiting", "due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
 	"take_only_slot": "jobs_pkey", "take_free_slot": "line_slots_pkey", "join_line": "line_places_pkey", "rejoin_line": "line_places_pkey",
 	"pass_slots": "line_slots_pkey", "leave_places": "line_slots_pkey", "admit_holders": "jobs_pkey", "stop_lines": "line_slots_pkey",
 	"reentered": "jobs_pkey", "still_held": "jobs_pkey", "line_list": "line_slots_pkey", "count_places": "line_places_pkey", "next_places": "line_places_pkey",

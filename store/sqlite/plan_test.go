@@ -142,7 +142,7 @@ var wanted = map[string]string{
 	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",
 	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)", "called_off": "COVERING INDEX jobs_canceled",
 	"claim_sifted": "sqlite_autoindex_events_1 (id=?)", "claim_sifted_passed": "sqlite_autoindex_events_1 (id=?)", "park": "sqlite_autoindex_events_1 (id=?)",
-	"due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
+	"peek_sifted": "jobs_waiting", "due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
 	"cancel": "jobs_event (event_id=?)", "canceled": "jobs_event (event_id=?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
 	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",

@@ -139,7 +139,7 @@ func TestBrokenStoresFail(t *testing.T) {
 		t.Run(tc.breaks, func(t *testing.T) {
 			for _, name := range tc.fails {
 				c := find(t, name)
-				// A race may go well once. It must fail in one of three rounds.
+				// A race may go well once. It must fail in one of twenty rounds.
 				failed := false
 				for i := 0; i < 20 && !failed; i++ {
 					failed = failure(func(t tb) { c.run(newRig(t, tc.open(NewModel(core.SystemClock)), Options{})) }) != ""

@@ -48,6 +48,7 @@ var holds = role{name: "Holds", checks: []check{
 	{saysSourceKeeps, "", sourceKeeps},
 	{saysSourceKeeps, "a job that runs", sourceTaken},
 	{saysSourceKeeps, "cancel and retry", sourceCanceled},
+	{saysSourceKeeps, "a step that ends", sourceHeldUntil},
 	{saysSourceBack, "", sourceBack},
 	{saysSourceBack, "at its end", sourceEnds},
 	{saysSourceBack, "held again", sourceAgain},

@@ -142,8 +142,8 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 func (m *Model) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	due := slices.DeleteFunc(m.due(now, core.Quota{Lane: lane, N: limit}), func(j *core.Job) bool { return m.heldSource(j, now) })
-	jobs := m.withEvents(due)
+	due := slices.DeleteFunc(m.due(now, core.Quota{Lane: lane, N: len(m.jobs)}), func(j *core.Job) bool { return m.heldSource(j, now) })
+	jobs := m.withEvents(due[:min(limit, len(due))])
 	for i := range jobs {
 		jobs[i].Status = shownAt(&jobs[i].Job, now)
 	}

@@ -53,6 +53,7 @@ var queues = role{name: "Queues", checks: []check{
 	{saysPeek, "lease over", peekOver},
 	{saysPeek, "scheduled", peekScheduled},
 	{saysPeek, "writes nothing", peekReads},
+	{saysPeek, "behind jobs of a held source", sourcePeeked},
 	{saysPeekLimit, "", peekLimit},
 	{saysPeekBytes, "", peekBytes},
 	// Dead messages, and their removal.

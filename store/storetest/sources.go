@@ -198,9 +198,39 @@ func sourceKeeps(r *rig) {
 	}
 	pending.OldestDue = time.Time{} // none is due, as long as the hold lasts
 	r.equal("Tally", r.tallies(r.lane)[r.lane], pending)
-	r.equal("Peek", len(r.peek(r.lane, 10)), 0)
 	r.equal("attempts", len(r.attempts(running.ID)), 0)
 	r.equal("Depth", r.depth(), 4)
+}
+
+// Peek shows what a Take would get, whether or not a Take has met the jobs of the held source.
+func sourcePeeked(r *rig) {
+	r.putMany(3)
+	r.now = r.now.Add(time.Second)
+	first, second := r.putFrom("billing"), r.putFrom("billing")
+	r.holdLane(shop, time.Time{}, "")
+	for _, when := range []string{"before a Take", "after a Take"} {
+		r.equal("Peek at one "+when, ids(r.peek(r.lane, 1)), []core.ID{first.ID})
+		r.equal("Peek "+when, ids(r.peek(r.lane, 10)), []core.ID{first.ID, second.ID})
+		r.release(r.now, r.takeOnly(first.ID, r.quota(1)).Job)
+	}
+	r.unhold(shop)
+	r.nothingDue() // the ramp; the Take returns what an earlier one met
+	r.equal("Peek without holds", len(r.peek(r.lane, 10)), 5)
+}
+
+// A step that ends while its job is parked says until when its worker had the job.
+func sourceHeldUntil(r *rig) {
+	j := r.takeNewRun()
+	r.holdLane(shop, time.Time{}, "")
+	r.now = r.now.Add(leaseTime)
+	r.equal("Take", len(r.takeQuotas(r.runQuota(1))), 0)
+	end := r.finished(j.Situation.Run, core.RunFailed)
+	end.Held = []core.ID{j.ID}
+	end.Changed = []core.StepChange{{ID: j.ID, Status: core.StepFailed, Error: "late", FinishedAt: r.now}}
+	end.JobsEnd = []core.JobChange{{ID: j.ID, Status: core.Dead, FinishedAt: r.now}}
+	r.mustTransit(end)
+	r.equal("HeldUntil", r.heldUntil(end.Run), map[core.ID]time.Time{j.ID: j.DueAt})
+	r.equal("ScheduledAt", r.job(j.ID).ScheduledAt, j.ScheduledAt)
 }
 
 // An attempt under way ends as usual, also after its lease.
@@ -220,6 +250,7 @@ func sourceCanceled(r *rig) {
 	r.holdLane(shop, time.Time{}, "")
 	r.nothingDue()
 	r.equal("Cancel", r.cancel(j.EventID), core.Cancellation{Canceled: 1})
+	r.wantJob(r.canceled(j))
 	r.equal("Retry", r.retry(j.ID, ""), 1)
 	r.nothingDue()
 	r.equal("status", r.job(j.ID).Status, core.Available)

@@ -95,6 +95,7 @@ func eachSource(r *rig) {
 	r.putMany(3)
 	other := r.putFrom("another")
 	r.holdLane(shop, r.now.Add(time.Hour), "each statement")
+	r.peek(r.lane, 1)
 	r.takeOnly(other.ID, r.quota(5))
 	r.takeQuotas(r.paced(1, time.Millisecond, time.Second))
 	r.due(r.lane)

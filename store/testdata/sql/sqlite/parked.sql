@@ -173,3 +173,31 @@ SET status = 'running', attempt = attempt + 1, scheduled_at = due_at, due_at = ?
 WHERE id IN
   (SELECT handle
   FROM picked)
+
+-- peek_sifted
+SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lane,
+    jobs.job_key AS jobs_job_key, jobs.status AS jobs_status, jobs.attempt AS jobs_attempt,
+    jobs.max_attempts AS jobs_max_attempts, jobs.due_at AS jobs_due_at, jobs.lease AS jobs_lease,
+    jobs.last_error AS jobs_last_error, jobs.created_at AS jobs_created_at,
+    jobs.finished_at AS jobs_finished_at, jobs.earlier AS jobs_earlier,
+    jobs.scheduled_at AS jobs_scheduled_at, jobs.line AS jobs_line, events.id AS events_id,
+    events.source AS events_source, events.type AS events_type, events.payload AS events_payload,
+    events.content_type AS events_content_type, events.headers AS events_headers,
+    events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
+    events.encoding AS events_encoding
+FROM jobs
+JOIN events ON events.id = jobs.event_id
+WHERE lane = ?
+  AND due_at >= 0
+  AND due_at <= ?
+  AND NOT EXISTS
+  (SELECT 1
+  FROM source_holds
+  JOIN gates ON gates.lane = source_holds.lane
+  WHERE source_holds.source =
+    (SELECT events.source
+    FROM events
+    WHERE events.id = jobs.event_id)
+    AND gates.held_until > ?)
+ORDER BY due_at, jobs.id
+LIMIT ? + 0
