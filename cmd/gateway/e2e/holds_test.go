@@ -337,22 +337,28 @@ func (s *holdStory) endLoad() {
 func (s *holdStory) reload() {
 	s.t.Helper()
 	for n, config := range []string{strings.Replace(holdConfig, heldHandler, "", 1), holdConfig} {
-		for _, g := range s.fleet {
-			text := config
-			if g.store != nil {
-				text += g.store.yaml
-			}
-			g.replace(text)
-			g.signal(syscall.SIGHUP)
-		}
-		for _, g := range s.fleet {
-			eventually(s.t, 20*time.Second, "the configuration is applied", func() bool {
-				return g.series(`gateway_config_reloads_total{result="applied"}`) == fmt.Sprint(n+1)
-			})
-		}
+		reloadAll(s.t, s.fleet, config, n+1)
 		s.listed()
 	}
 	s.awaitFree("after a reload")
+}
+
+// reloadAll gives each process another configuration, as its nth since it started.
+func reloadAll(t *testing.T, fleet []*gateway, config string, nth int) {
+	t.Helper()
+	for _, g := range fleet {
+		text := config
+		if g.store != nil {
+			text += g.store.yaml
+		}
+		g.replace(text)
+		g.signal(syscall.SIGHUP)
+	}
+	for _, g := range fleet {
+		eventually(t, 20*time.Second, "the configuration is applied", func() bool {
+			return g.series(`gateway_config_reloads_total{result="applied"}`) == fmt.Sprint(nth)
+		})
+	}
 }
 
 // A holdEntry is a hold as the API shows it.

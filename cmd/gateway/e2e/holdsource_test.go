@@ -37,8 +37,9 @@ workflows: {flow: {source: app, steps: [{name: pack, url: "${RECEIVER}/pack"}]}}
 const heldEvents = 40
 
 // TestHeldSource: while a source is held, its events are accepted, and no job of them is taken.
-// Another source goes on. A held schedule makes no events, and does not make up for them. A kill does
-// not end the holds. After the release each job is tried once.
+// Another source goes on. A held schedule makes no events, and does not make up for them. A kill and
+// reloads, one of which leaves the source out, do not end the holds. After the release each job is
+// tried once.
 func TestHeldSource(t *testing.T) {
 	t.Parallel()
 	for _, p := range append([]place{{"SQLite", ownFile}}, everyServer()...) {
@@ -55,6 +56,11 @@ func TestHeldSource(t *testing.T) {
 			s.g.kill()
 			s.g.start()
 			s.goesOn("after a kill")
+			without := strings.NewReplacer("  app: {type: event}\n", "", "source: app", "source: other").Replace(holdSourceConfig)
+			for n, config := range []string{without, holdSourceConfig} {
+				reloadAll(t, []*gateway{s.g}, config, n+1)
+			}
+			s.goesOn("after reloads")
 			eventually(t, 20*time.Second, "slots of the held schedule are counted", func() bool {
 				n := s.g.series(`gateway_cron_slots_held_total{source="second"}`)
 				return n != "" && n != "0" && n != "1"
