@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,5 +55,36 @@ func TestNumberIsRenewed(t *testing.T) {
 	jobs, err := other.Take(t.Context(), now, quota)
 	if err != nil || len(jobs) > 0 {
 		t.Errorf("Take = %d jobs, %v, want none of a held source", len(jobs), err)
+	}
+}
+
+// TestMostHeldSources: 1,000 sources can be held at the same time. One more is refused, and the
+// number of a released one is free after a minute, once a Take has looked.
+func TestMostHeldSources(t *testing.T) {
+	s := open(t, func(c store.Conn) store.Conn { return c })
+	now := core.SystemClock().UTC()
+	hold := func(n int) error {
+		return s.Hold(t.Context(), now, core.SourceLane(fmt.Sprint("s", n)), time.Time{}, "")
+	}
+	for n := range 1000 {
+		if err := hold(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hold(7); err != nil {
+		t.Errorf("Hold again = %v, want no error", err)
+	}
+	if err := hold(1000); !core.IsKind(err, core.Invalid) {
+		t.Errorf("Hold of one more = %v, want a refusal of kind Invalid", err)
+	}
+	if _, err := s.Unhold(t.Context(), now, "source/s7"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Minute)
+	if _, err := s.Take(t.Context(), now, []core.Quota{{Lane: "queue/mail", N: 1, Hold: time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold(1000); err != nil {
+		t.Errorf("Hold after a release = %v, want no error", err)
 	}
 }
