@@ -63,8 +63,8 @@
 //
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
 // limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle
-// moves it, so both hold for every process of one database. The gate also says
-// whether an operator holds the lane. See [Hold].
+// moves it, so both hold for every process of one database. The gate also says whether an operator
+// holds the lane. See [Hold].
 //
 // # Glossary
 //

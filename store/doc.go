@@ -148,12 +148,12 @@
 //   - No claim takes anything while there is a row in source_holds. A Take that got nothing reads
 //     these rows, and then sends other claims (claim_sifted), which look at the source of each
 //     job. Before each, jobs of held sources are parked among the first parkWindow due jobs, and
-//     the claim looks no further. So claims cost the same however many jobs are held, and nothing
-//     more than one look into an empty table while no source is held.
+//     the claim looks no further. So claims cost the same however many jobs are held. While no
+//     source is held, a claim looks into an empty table, and a Take that got nothing reads it.
 //   - Once a hold has ended, Takes return its jobs to their former due times, some at a time. The
 //     gates of their lanes get the end of the hold, from which the ramp counts.
-//   - A number is forgotten a minute after the last job has returned. A claim that read the hold
-//     before it ended could still park jobs a moment later.
+//   - A number is forgotten once no job is parked under it, a minute after the hold at the
+//     earliest. A claim that read the hold before it ended could still park jobs a moment later.
 //   - A process reads the rows of source_holds with the looks from the bottom of a lane, once in
 //     floorMaxAge. So it knows when to look again for the jobs of a hold with an end.
 //

@@ -23,8 +23,7 @@ type HoldStore interface {
 // use.
 type Holds struct {
 	// Bell is rung for each lane that is released, and for the lanes of all consumers when a source
-	// is released, and Observe gets a fact for each hold and
-	// release. Both may be nil.
+	// is released. Observe gets a fact for each hold and release. Both may be nil.
 	Bell    *core.Bell
 	Observe core.Observer
 
@@ -46,9 +45,9 @@ func (h *Holds) List(ctx context.Context) ([]core.Hold, error) {
 
 // Hold holds a lane, until a time or, if that is zero, until Release. Jobs that are being
 // tried end as usual, and no process takes another one. The lane of a source stands for all jobs
-// of the source's events. A lane that is held already gets the
-// new end and reason. The refusals are that of a lane that is not configured, of a time that
-// has passed, and of a reason that is no text of at most MaxReason characters.
+// of the source's events. A lane that is held already gets the new end and reason. The refusals
+// are those of a lane that is not configured, of a time that has passed, of a reason that is no
+// text of at most MaxReason characters, and of too many sources.
 func (h *Holds) Hold(ctx context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error) {
 	now := h.clock()
 	if err := h.check(now, lane, until, reason); err != nil {
