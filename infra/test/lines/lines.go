@@ -51,8 +51,8 @@ type Rules struct {
 	Limit      int  // attempts of a key at the same time; with 1 each job waits for the end of the job before it
 	StopOnDead bool // a dead job stops its line until it is skipped or retried
 
-	// Repeats permits an attempt after a success. A process that was killed may not have stored
-	// the success. With a Limit of 1 no later job of the key may have begun.
+	// Repeats permits an attempt after a success or a death. A process that was killed may not
+	// have stored the end. With a Limit of 1 no later job of the key may have begun.
 	Repeats bool
 }
 
@@ -187,13 +187,11 @@ func (c *checker) begin(i int, e Entry, l *line, j *job) {
 	case j.running:
 		c.problem(i, "overlap", e, "an attempt of the job is under way")
 		return // its end would end both
-	case j.finished == Dead:
-		c.problem(i, "repeated", e, "the job is dead")
-	case j.finished == Completed && !c.Repeats:
-		c.problem(i, "repeated", e, "the job is completed")
-	case j.finished == Completed && c.Limit == 1:
+	case j.finished != "" && !c.Repeats:
+		c.problem(i, "repeated", e, "the job is %s", j.finished)
+	case j.finished != "" && c.Limit == 1:
 		if k := slices.IndexFunc(l.jobs[at+1:], func(later *job) bool { return later.begun }); k >= 0 {
-			c.problem(i, "repeated", e, "the job is completed, and job %s behind it has begun", l.jobs[at+1+k].name)
+			c.problem(i, "repeated", e, "the job is %s, and job %s behind it has begun", j.finished, l.jobs[at+1+k].name)
 		}
 	}
 	if l.running >= c.Limit {

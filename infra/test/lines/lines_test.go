@@ -72,6 +72,7 @@ func TestCheck(t *testing.T) {
 		{"three at the same time", three, "+a +b +c +d c( b( a( b) d( d) a) c)", nil},
 		{"a job in backoff gives its slot away", three, "+a +b +c +d a( a~ d( b( c( b) c) d) a( a)", nil},
 		{"a success that a crash lost", crashing, "+a +b a( a) a( a) b( b)", nil},
+		{"a death that a crash lost", crashing, "+a +b a( a! a( a) b( b)", nil},
 
 		{"overlap", strict, "+a +b a( b( a) b)", []string{"overlap", "inversion"}},
 		{"overlap of one job", strict, "+a a( a( a)", []string{"overlap"}},
@@ -86,6 +87,7 @@ func TestCheck(t *testing.T) {
 		{"a job twice after its success", strict, "+a a( a) a( a)", []string{"repeated"}},
 		{"a dead job again", strict, "+a a( a! a( a)", []string{"repeated"}},
 		{"a repeat after the next job", crashing, "+a +b a( a) b( b) a( a)", []string{"repeated"}},
+		{"a dead job after the next job", crashing, "+a +b a( a! b( b) a( a)", []string{"repeated"}},
 		{"a stuck line", strict, "+a +b +c a( a)", []string{"stuck"}},
 		{"a line stuck at its start", three, "+a +b 2:+a 2:a( 2:a)", []string{"stuck"}},
 		{"a line stuck after a skip", stopping, "+a +b a( a! a>", []string{"stuck"}},
