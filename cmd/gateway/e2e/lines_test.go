@@ -114,20 +114,13 @@ func testLines(t *testing.T, p linePlace, timeout string) {
 	}
 	most := s.killAll(ctx)
 	senders.Wait()
-	total := int64(p.jobs())
-	eventually(t, 5*time.Minute, "all jobs have ended once", func() bool { return s.ended.Load() >= total })
-	db := s.fleet[0].ledger()
-	eventually(t, 90*time.Second, "all jobs have ended", func() bool {
-		pause(ctx, 100*time.Millisecond) // the query reads all jobs
-		return db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead')`) == 0
-	})
+	s.awaitEnd(ctx)
 	took := time.Since(began)
-	db.close()
 	for _, g := range s.fleet {
 		g.stop()
 	}
 	t.Logf("%d jobs of %d keys, %d kills, %.1f s: %d deliveries, %d failed, %d repeated an end; at most %d jobs were open at a kill",
-		total, p.keys, p.kills, took.Seconds(), s.deliveries.Load(), s.failures.Load(), s.ended.Load()-total, most)
+		p.jobs(), p.keys, p.kills, took.Seconds(), s.deliveries.Load(), s.failures.Load(), s.ended.Load()-int64(p.jobs()), most)
 	s.judge()
 }
 
@@ -145,6 +138,26 @@ func (s *lineStory) killAll(ctx context.Context) (most int64) {
 		victim.start()
 	}
 	return most
+}
+
+// awaitEnd waits until all jobs have ended. If there is no delivery for a minute, three times the
+// longest lease, the others never end, and judge says which.
+func (s *lineStory) awaitEnd(ctx context.Context) {
+	db := s.fleet[0].ledger()
+	defer db.close()
+	seen, since := int64(0), time.Now()
+	for ctx.Err() == nil {
+		pause(ctx, 100*time.Millisecond) // the query reads all jobs
+		if s.ended.Load() >= int64(s.jobs()) && db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead')`) == 0 {
+			return
+		}
+		if n := s.deliveries.Load(); n != seen {
+			seen, since = n, time.Now()
+		} else if time.Since(since) > time.Minute {
+			s.t.Errorf("no delivery for a minute, and jobs have not ended")
+			return
+		}
+	}
 }
 
 // judge checks the deliveries and the database. No process runs any more.
