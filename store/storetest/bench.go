@@ -15,8 +15,8 @@ import (
 // compared at a glance.
 
 // Bench measures the calls that a gateway makes most: Accept, and Take and Settle on lanes of
-// different lengths. It reports events, jobs or outcomes per second as well as ns/op. With -short
-// it leaves out the lane of 1,000,000 jobs.
+// different lengths, and Settle on lines of different lengths. It reports events, jobs or outcomes
+// per second as well as ns/op. With -short it leaves out the lane and the line of 1,000,000 jobs.
 func Bench(b *testing.B, open func(b *testing.B) core.Store) {
 	b.Run("accept=1", func(b *testing.B) { benchAccept(newBench(b, open)) })
 	b.Run("accept=1/parallel=32", func(b *testing.B) { benchAcceptParallel(newBench(b, open)) })
@@ -28,6 +28,14 @@ func Bench(b *testing.B, open func(b *testing.B) core.Store) {
 				b.Skip("a million rows take a while to write")
 			}
 			benchTake(newBench(b, open), due)
+		})
+	}
+	for _, waiting := range []int{1_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("settle=1/waiting=%d", waiting), func(b *testing.B) {
+			if testing.Short() && waiting > 100_000 {
+				b.Skip("a million rows take a while to write")
+			}
+			benchSettleLined(newBench(b, open), waiting)
 		})
 	}
 }
@@ -91,7 +99,11 @@ func benchAcceptParallel(b bench) {
 const seedBatch = 1000
 
 // seed puts n due jobs in the lane, seedBatch to an event.
-func (b bench) seed(n int) {
+func (b bench) seed(n int) { b.seedLine(n, core.Line{}) }
+
+// seedLine puts n jobs of a line in the lane, seedBatch to an event. Without a key they are in no
+// line, and due.
+func (b bench) seedLine(n int, line core.Line) {
 	b.B.Helper()
 	// Four writers fill the lane about as fast as one database can write.
 	const writers = 4
@@ -103,7 +115,11 @@ func (b bench) seed(n int) {
 			if size <= 0 {
 				return nil
 			}
-			if _, err := b.store.Accept(context.Background(), b.arrival(lanes(b.lane, int(size))...)); err != nil {
+			a := b.arrival(lanes(b.lane, int(size))...)
+			for i := range a.Jobs {
+				a.Jobs[i].Line = line
+			}
+			if _, err := b.store.Accept(context.Background(), a); err != nil {
 				return err
 			}
 		}
@@ -152,6 +168,24 @@ func benchSettle(b bench, n int) {
 		b.StartTimer()
 		b.settle(outcomes...)
 		done += n
+	}
+	b.rate(done, "outcomes")
+}
+
+// benchSettleLined measures the Settle that ends a job of a line and admits the next. The take of
+// the job is not measured, nor the Accept of another job, so that as many jobs wait each time.
+func benchSettleLined(b bench, waiting int) {
+	line := core.Line{Key: "x", Limit: 1}
+	b.seedLine(1+waiting, line)
+	done := 0
+	for b.Loop() {
+		b.StopTimer()
+		b.accept(b.lined(line.Key, line.Limit))
+		o := b.verdict(b.take(1)[0], core.Success)
+		o.Line = line
+		b.StartTimer()
+		b.settle(o)
+		done++
 	}
 	b.rate(done, "outcomes")
 }
