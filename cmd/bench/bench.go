@@ -125,6 +125,8 @@ var cells = []struct {
 	{"pull", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).pull},
 	{"workflow", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).workflow},
 	{"lines", true, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).lines},
+	{"backlog", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).linesBacklog},
+	{"waiting", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).waiting},
 	{"undue", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).undue},
 	{"statistics", false, []string{server.Postgres}, (*bench).statistics},
 	{"slots", false, []string{server.SQLite}, (*bench).slots},

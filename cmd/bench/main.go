@@ -4,6 +4,7 @@
 //	go run ./cmd/bench            the table of ratios, in a quarter of an hour
 //	go run ./cmd/bench -quick     one round of each with few events, in three minutes
 //	go run ./cmd/bench -only operate,slots,statistics    more figures, half an hour
+//	go run ./cmd/bench -only lines,backlog,waiting,undue    lines, and much that waits; an hour
 //	go run ./cmd/bench -db postgres -medium 1ms -only e2e -conns 32 -rounds 5
 //
 // The one idea: a figure of one machine in one hour says little, since the same disk was
@@ -37,6 +38,12 @@
 // by id, which is fastest while everything is visible. The other is read by due time, as in
 // the gateway, which steps over nothing. An idle queue's wake-up is compared with the
 // wake-up of a handler of the same binary.
+//
+// A handler with lines is compared with itself without lines: on events that come in, each with
+// another key or all with the same (lines), and on events that are stored before it starts, with
+// 100,000 keys (backlog). A line in which a million jobs wait is compared with one in which a
+// thousand wait (waiting). And deliveries beside a million jobs that are held, as many that are scheduled and
+// as many that wait in a line are compared with deliveries on an empty database (undue).
 //
 // The operations of operators have no denominator: they are times on a database with a
 // million events. The requests are made one at a time.

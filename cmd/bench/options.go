@@ -38,8 +38,8 @@ type options struct {
 	starts    int
 	slotsFull time.Duration // how long all slots are kept busy
 
-	stored int // events of a database that operators look at
-	asks   int // of each of their questions
+	stored int // events of a database that operators look at, and jobs that wait
+	asks   int // of each of the questions of operators
 	purges []purgeRun
 }
 
@@ -57,7 +57,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	quick := flags.Bool("quick", false, "one round with few events, in three minutes")
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measure, gateway and reference in turns (default 3, quick 1)")
 	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 8000, quick 3000)")
-	flags.IntVar(&o.stored, "stored", 0, "events in the database of operate (default 1000000, quick 20000)")
+	flags.IntVar(&o.stored, "stored", 0, "events in the database of operate, jobs in that of waiting, of each kind in that of undue, and 10 times the keys of backlog (default 1000000, quick 20000)")
 	flags.IntVar(&o.committers, "committers", 0, "groups that the reference writes at the same time (default 1, on postgres where syncs take time 4)")
 	flags.BoolVar(&o.pgbench, "pgbench", false, "measure pgbench, and the reference without groups, beside PostgreSQL")
 	flags.StringVar(&o.dir, "dir", "", "where the medium disk is (default the temporary directory)")

@@ -18,9 +18,9 @@ const (
 	padKey  = `,"pad":"`
 	end     = `"}`
 
-	// A JSON number may not start with a zero, so both numbers are offset or
-	// naturally long enough to keep their width.
-	seqBase   = 1_000_000_000
+	// SeqBase is the number in a body that stands for sequence number 0. A JSON number may not
+	// start with a zero, so both numbers are offset or naturally long enough to keep their width.
+	SeqBase   = 1_000_000_000
 	timeWidth = 19
 
 	seqAt  = len(seqKey)
@@ -29,7 +29,7 @@ const (
 	// SeqWidth is the number of digits of a sequence number in a body.
 	SeqWidth = 10
 	// MaxSeq is the largest sequence number that keeps the width.
-	MaxSeq = 9*seqBase - 1
+	MaxSeq = 9*SeqBase - 1
 	// MinSize is the size in bytes of a body without padding.
 	MinSize = timeAt + timeWidth + len(padKey) + len(end)
 )
@@ -57,7 +57,7 @@ func Stamp(body []byte, seq int, unixNano int64) {
 }
 
 // StampSeq writes a sequence number into SeqWidth bytes, as Stamp does.
-func StampSeq(at []byte, seq int) { digits(at, int64(seq)+seqBase) }
+func StampSeq(at []byte, seq int) { digits(at, int64(seq)+SeqBase) }
 
 // Seq reads the sequence number of a body, false if it is none of ours.
 func Seq(body []byte) (int, bool) {
@@ -71,7 +71,7 @@ func Seq(body []byte) (int, bool) {
 		}
 		n = n*10 + int(c-'0')
 	}
-	return n - seqBase, n >= seqBase
+	return n - SeqBase, n >= SeqBase
 }
 
 // digits writes n right-aligned over all of b, with zeros in front.
