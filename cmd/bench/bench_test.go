@@ -94,7 +94,7 @@ func TestSmallestRound(t *testing.T) {
 			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}, nil},
 		{"postgres", "1ms", "intake", [][]string{rates, pgbench}, withPgbench},
 		{"mysql", "cpu", "intake,pull,lines,backlog,waiting,undue", [][]string{rates, queues, wakeUps, lines, waiting}, nil},
-		{"hosted", "disk", "intake,batches,pull", [][]string{rates, batches, queues}, nil},
+		{"hosted", "disk", "intake,batches,pull,backlog,waiting", [][]string{rates, batches, queues, waiting}, nil},
 	} {
 		t.Run(c.db+" on "+c.medium, func(t *testing.T) {
 			smallestRound(t, slices.Concat(c.wants...), append([]string{"-db", c.db, "-medium", c.medium, "-only", c.only}, c.more...)...)

@@ -74,6 +74,7 @@ func (b *bench) undue(ctx context.Context) error {
 	label := fmt.Sprintf("beside 3 x %s jobs that are not due: ", thousands(b.opts.stored))
 	rate := measure{label + "rate", "events/s", ratioAtLeast(0.9), []string{alone}}
 	piled := b.systems[0]
+	_, events := b.load()
 	return inTurns(b.opts.rounds, []system{piled, {alone, piled.start}}, func(s system) (err error) {
 		p, err := b.place(s)
 		if err != nil {
@@ -81,7 +82,7 @@ func (b *bench) undue(ctx context.Context) error {
 		}
 		defer func() { err = errors.Join(err, p.close()) }()
 		p.key = keyAnEvent
-		sh := shape{slots: mainSlots, conns: b.linedConns(), events: b.opts.events, warm: warm(b.opts.events)}
+		sh := shape{slots: mainSlots, conns: b.linedConns(), events: events, warm: warm(events)}
 		if s.name == piled.name {
 			if err := b.made(ctx, p); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -93,32 +94,48 @@ func mysqlSource(url string) string {
 
 // countBehindHTTP is Count over the API of D1, which has no driver.
 func (d *Database) countBehindHTTP(ctx context.Context, query string) (int, error) {
-	body := fmt.Sprintf(`{"sql":%q}`, query)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL+"/raw", strings.NewReader(body))
+	rows, err := d.askHosted(ctx, query, 30*time.Second)
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("the database returned %d rows", len(rows))
+	}
 	if err != nil {
 		return 0, err
 	}
+	var n int
+	return n, json.Unmarshal(rows[0][0], &n)
+}
+
+// askHosted runs a statement over the API of D1 and returns its rows.
+func (d *Database) askHosted(ctx context.Context, text string, timeout time.Duration) ([][]json.RawMessage, error) {
+	body, err := json.Marshal(map[string]string{"sql": text})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL+"/raw", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
 	req.Header.Set("Authorization", "Bearer "+d.Token)
-	client := http.Client{Timeout: 30 * time.Second}
+	client := http.Client{Timeout: timeout}
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
+	answered, err := io.ReadAll(res.Body)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var answer struct {
 		Result []struct {
-			Results struct{ Rows [][]int }
+			Results struct{ Rows [][]json.RawMessage }
 		}
 	}
-	if err := json.Unmarshal(text, &answer); err != nil || len(answer.Result) != 1 || len(answer.Result[0].Results.Rows) != 1 {
-		return 0, fmt.Errorf("the database answered %d %.300q", res.StatusCode, text)
+	if err := json.Unmarshal(answered, &answer); err != nil || len(answer.Result) != 1 || res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the database answered %d %.300q", res.StatusCode, answered)
 	}
-	return answer.Result[0].Results.Rows[0][0], nil
+	return answer.Result[0].Results.Rows, nil
 }
 
 // sqliteFiles needs no server: a database is a folder. A folder and not a file, since the log

@@ -50,6 +50,9 @@ func (d *Database) PileUndue(ctx context.Context, jobs int) error {
 // that is added there has to be added here.
 func (d *Database) fill(ctx context.Context, rows int, texts []string, tables string) error {
 	now := time.Now()
+	if d.Driver == Hosted {
+		return d.fillHosted(ctx, rows, now, texts)
+	}
 	return d.within(func(db *sql.DB) error {
 		if err := d.insert(ctx, db, rows, now, texts); err != nil {
 			return err
@@ -58,8 +61,8 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string, tables st
 			return nil
 		}
 		// Autovacuum has looked at a database of this size. Pages that are not written yet would
-		// be written during the run. Only tables with rows are analysed: PostgreSQL would plan for an empty table that it has looked at as if it
-		// stayed empty.
+		// be written during the run. Only tables with rows are analysed: PostgreSQL would plan for an
+		// empty table that it has looked at as if it stayed empty.
 		for _, text := range []string{"VACUUM ANALYZE " + tables, "CHECKPOINT"} {
 			if _, err := db.ExecContext(ctx, text); err != nil {
 				return err
@@ -67,6 +70,16 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string, tables st
 		}
 		return nil
 	})
+}
+
+// fillHosted runs statements that fill a database of D1.
+func (d *Database) fillHosted(ctx context.Context, rows int, now time.Time, texts []string) error {
+	for _, text := range texts {
+		if _, err := d.askHosted(ctx, fillText(text, rows, now), 10*time.Minute); err != nil {
+			return fmt.Errorf("fill: %w in %.60q", err, text)
+		}
+	}
+	return nil
 }
 
 // insert runs statements that fill a database, in a session that takes them as all others do.
