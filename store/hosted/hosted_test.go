@@ -139,11 +139,7 @@ func TestMigrations(t *testing.T) {
 	})
 }
 
-func TestGuards(t *testing.T) {
-	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store {
-		return migrated(t, wrap(connect(t, faces["api"](database(t)))))
-	})
-}
+func TestGuards(t *testing.T) { storetest.Guards(t) }
 
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store {

@@ -3,10 +3,10 @@ package storetest
 import (
 	"bufio"
 	"context"
-	"maps"
+	"errors"
 	"os"
 	"os/exec"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,130 +26,87 @@ import (
 // one guard removed, from all stores that it opens. An environment variable says which, so the
 // parent process needs no second build.
 
-// A guard is a condition in a statement that keeps the statement from changing rows that another
-// caller has changed in the meantime.
-type guard struct {
-	name string
-	in   []string       // names of the statements that have it; nil means each statement in which find matches
-	find *regexp.Regexp // the guard
-	weak string         // the text without the guard; it keeps every parameter
-}
-
-// guards lists the guards of the statements of all dialects. Some match several spellings. A
-// statement may have several guards, and a guard may be in several statements. Each pair of a
-// statement and a guard is a mutation of its own.
-var guards = []guard{
-	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
-	// wait for each other.
-	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
-	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
-	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
-	// Claims: the lane, the due time, and that a repeated batch claims no further jobs.
-	{"lane", []string{"claim", "claim_passed"}, regexp.MustCompile(`WHERE (\w*lane = \?) AND due_at`), `WHERE ($1 OR 1 = 1) AND due_at`},
-	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
-	{"due", []string{"claim", "claim_passed"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
-	// Operators: a Retry of dead and of waiting jobs, a recovery, and a purge of finished rows.
-	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL|status IN \('dead', 'canceled'\)`), `1 = 1`},
-	{"of the event", []string{"cancel"}, regexp.MustCompile(`WHERE (event_id = \?)`), `WHERE ($1 OR 1 = 1)`},
-	{"waits", []string{"cancel"}, regexp.MustCompile(`AND \((status IN \('available', 'scheduled', 'retryable'\) OR status = 'running' AND due_at <= \?)\)`), `AND ($1 OR 1 = 1)`},
-	{"over", []string{"cancel"}, regexp.MustCompile(`status = 'running' AND (due_at <= \?)`), `status = 'running' AND ($1 OR 1 = 1)`},
-	{"waiting", []string{"retry_early"}, regexp.MustCompile(`status IN \('available', 'scheduled', 'retryable'\) AND`), ``},
-	{"waits", []string{"retry_early"}, regexp.MustCompile(`AND (due_at > \?)`), `AND ($1 OR due_at IS NOT NULL)`},
-	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
-	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
-	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_texts", "purge_history", "purge_callbacks",
-		"delete_attempts", "delete_steps", "delete_texts", "delete_history", "delete_callbacks"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT [^)]*\)`), ``},
-	// Marks move forward, except for those of another schedule.
-	{"later", []string{"move_mark"}, regexp.MustCompile(`(cron_marks\.until_at < (?:\?|r\.\w+)) OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `$1 OR $2 OR 1 = 1`},
-	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
-	// Gates: a claim without a Pass, with an interval, and for a probe. Each has a case for a
-	// clock that was set back.
-	{"open", []string{"claim"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
-	{"ramp", []string{"claim"}, regexp.MustCompile(`OR (gates\.closed_at > \? AND)`), `OR 1 = 0 AND $1`},
-	{"free", []string{"claim"}, regexp.MustCompile(`OR (gates\.held_until > \?)`), `OR 1 = 0 AND $1`},
-	{"free", []string{"admit", "admit_probe", "claim_passed"}, regexp.MustCompile(`AND (gates\.held_until <= \?)`), `AND ($1 OR 1 = 1)`},
-	{"held", []string{"unhold_lanes"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"future", []string{"claim"}, regexp.MustCompile(`AND (gates\.closed_at <= \?)`), `AND ($1 OR 1 = 1)`},
-	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
-	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
-	{"known", []string{"admit", "admit_probe"}, regexp.MustCompile(`AND (closed_at = \?)`), `AND ($1 OR 1 = 1)`},
-	{"closed", []string{"admit"}, regexp.MustCompile(`AND gates\.open_until = 0`), ``},
-	{"ahead", []string{"admit"}, regexp.MustCompile(`AND \((next_us <= \? OR next_us > \?)\)`), `AND ($1 OR 1 = 1)`},
-	{"set back", []string{"admit"}, regexp.MustCompile(`OR (next_us > \?)\)`), `OR $1 AND 1 = 0)`},
-	{"start set back", []string{"admit"}, regexp.MustCompile(`OR (next_us > \?) THEN`), `OR $1 AND 1 = 0 THEN`},
-	{"start", []string{"admit"}, regexp.MustCompile(`WHEN (next_us < \?) OR`), `WHEN $1 AND 1 = 0 OR`},
-	{"open", []string{"admit_probe", "end_probe"}, regexp.MustCompile(`AND gates\.open_until <> 0`), ``},
-	{"time", []string{"admit_probe"}, regexp.MustCompile(`AND \((open_until <= \? OR open_until > \?)\)`), `AND ($1 OR 1 = 1)`},
-	{"set back", []string{"admit_probe"}, regexp.MustCompile(`OR (open_until > \?)\)`), `OR $1 AND 1 = 0)`},
-	{"job", []string{"admit_probe"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs(?: FORCE INDEX \([^)]*\))? WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
-	{"mine", []string{"charge"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
-	{"taker", []string{"charge", "refund", "bases", "end_probe"}, regexp.MustCompile(`AND ((?:gates\.)?taker = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	// Gates: which outcomes move them, and when those of strays are reset.
-	{"newest", []string{"succeed", "fail"}, regexp.MustCompile(`AND \((gates\.open_until = 0 OR gates\.taker = (?:\?|r\.\w+))\)`), `AND ($1 OR 1 = 1)`},
-	{"trouble", []string{"succeed", "close_gates"}, regexp.MustCompile(`AND gates\.failures > 0`), ``},
-	{"held", []string{"succeed", "fail"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM jobs\s+WHERE [^)]*\))`), `AND (1 = 1 OR $1)`},
-	{"first", []string{"mark_strays"}, regexp.MustCompile(`AND gates\.stray_since IS NULL`), ``},
-	{"long", []string{"set_back"}, regexp.MustCompile(`AND (gates\.stray_since <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	// Queues: the meaning of a ref, expired leases, and the jobs that a drain must leave.
-	{"lease", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lease = COALESCE\((?:\?|r\.\w+), jobs\.lease\))`), `AND ($1 OR 1 = 1)`},
-	{"any holder", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
-	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
-	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
-	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('canceled')`},
-	{"canceled", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('completed')`},
-	{"workflow", []string{"retry", "retry_early", "cancel", "canceled"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},
-	// Runs: the fence of a transition, and the validity of tokens and receipts.
-	{"behind", []string{"insert_history", "move_runs"}, regexp.MustCompile(`AND (runs\.seq = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"mark", ifHeld, regexp.MustCompile(`AND (mine\.mark = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"newest", ifHeld, regexp.MustCompile(`AND (mine\.seq = \(SELECT runs\.seq \+ 1 FROM runs[^)]*\))`), `AND ($1 OR 1 = 1)`},
-	{"expired", []string{"awaited"}, regexp.MustCompile(`OR (expires_at > \?)`), `OR ($1 OR 1 = 1)`},
-	{"receipt", []string{"awaited"}, regexp.MustCompile(`step_id = '' OR `), ``},
-	{"hold", []string{"hold_events"}, regexp.MustCompile(` FOR UPDATE OF events`), ``},
-	// Periodic duties and listings.
-	{"over", []string{"turn"}, regexp.MustCompile(`AND \((until_at <= \? OR until_at > \?)\)`), `AND ($1 OR 1 = 1)`},
-	{"set back", []string{"turn"}, regexp.MustCompile(`OR (until_at > \?)\)`), `OR $1 AND 1 = 0)`},
-	{"idle", []string{"forget_gates"}, regexp.MustCompile(`AND gates\.failures = 0`), ``},
-	{"held", []string{"forget_gates"}, regexp.MustCompile(`AND (gates\.held_until < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"alerts", []string{"finished"}, regexp.MustCompile(`AND \(lane < 'alert/' OR lane >= 'alert0'\)`), ``},
-	{"all of it", []string{"drop_bare_event"}, regexp.MustCompile(`WHERE`), `WHERE 1 = 0 AND`},
-}
-
-// ifHeld names the statements of a transition after the insert of its first entry and before the
-// update of its run.
-var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs",
-	"change_jobs", "insert_tokens", "disarm"}
+// mayBeIn reports whether the guard is one of a statement's, if the statement has its text.
+func (g guard) mayBeIn(statement string) bool { return g.in == nil || slices.Contains(g.in, statement) }
 
 // guardsOf returns the guards of a statement, each as "statement: guard".
 func guardsOf(s store.Stmt) (names []string) {
 	for _, g := range guards {
-		if (g.in == nil || slices.Contains(g.in, s.Name)) && g.find.MatchString(s.SQL) {
+		if g.mayBeIn(s.Name) && g.find.MatchString(plain(s.SQL)) {
 			names = append(names, s.Name+": "+g.name)
 		}
 	}
 	return names
 }
 
-// weakVar is the environment variable that names the guard which a child process of [Guards]
-// removes.
-const weakVar = "GATEWAY_TEST_WEAKEN"
+// plain returns the text of a statement with single spaces, as the guards expect it.
+func plain(sql string) string { return strings.Join(strings.Fields(sql), " ") }
+
+// The environment variables of the child processes of [Guards]: the guard that a process removes,
+// and the file to which it adds the guards that it meets.
+const (
+	weakVar = "GATEWAY_TEST_WEAKEN"
+	metVar  = "GATEWAY_TEST_MET_GUARDS"
+)
 
 // Weakened returns the connection itself. In a process that [Guards] started, it returns a
-// connection that removes one guard from the statements that have it. So each driver's tests must
-// open their stores over it.
+// connection that removes one guard from the statements that have it, or notes the guards that it
+// meets. So each driver's tests must open their stores over it.
 func Weakened(conn store.Conn) store.Conn {
+	if path := os.Getenv(metVar); path != "" {
+		return watched{conn, func(s *store.Stmt) { met.note(path, *s) }}
+	}
 	statement, name, found := strings.Cut(os.Getenv(weakVar), ": ")
 	if !found {
 		return conn
 	}
-	i := slices.IndexFunc(guards, func(g guard) bool { return g.name == name && (g.in == nil || slices.Contains(g.in, statement)) })
+	i := slices.IndexFunc(guards, func(g guard) bool { return g.name == name && g.mayBeIn(statement) })
 	return watched{conn, func(s *store.Stmt) {
 		if s.Name == statement {
-			s.SQL = guards[i].find.ReplaceAllString(s.SQL, guards[i].weak)
+			s.SQL = guards[i].find.ReplaceAllString(plain(s.SQL), guards[i].weak)
 		}
 	}}
+}
+
+// met are the guards that this process has met.
+var met metGuards
+
+// metGuards notes each guard once.
+type metGuards struct {
+	mu    sync.Mutex      // guards both
+	texts map[string]bool // of statements
+	names map[string]bool // of guards
+}
+
+// note adds the guards of a statement to a file, a line each.
+func (m *metGuards) note(path string, s store.Stmt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.texts[s.SQL] {
+		return
+	}
+	if m.texts == nil {
+		m.texts, m.names = map[string]bool{}, map[string]bool{}
+	}
+	m.texts[s.SQL] = true
+	for _, name := range guardsOf(s) {
+		if !m.names[name] {
+			m.names[name] = true
+			if err := appendLine(path, name); err != nil {
+				panic(err) // a guard that nobody removes would pass for a proof
+			}
+		}
+	}
+}
+
+// appendLine adds a line to a file.
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }
 
 // A watched connection passes each statement to see before it runs it.
@@ -167,53 +124,35 @@ func (w watched) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	return w.Conn.Batch(ctx, stmts...)
 }
 
-// Guards proves that the suite notices a missing guard. For each guard of each statement, it runs
-// the calling package's tests of guards in a process without that guard, and requires that they
-// fail. It takes minutes, and runs only if GATEWAY_VERIFY is set, as `make verify` does.
-//
-// open opens an empty, migrated store over wrap's connection. The tests must open theirs over
+// Guards proves that the suite notices a missing guard. It runs the calling package's tests of
+// guards once, and notes the guards of the statements that they send. Then it runs them for each
+// guard in a process without that guard, and requires that they fail. It takes minutes, and runs
+// only if GATEWAY_VERIFY is set, as `make verify` does. The tests must open their stores over
 // [Weakened].
-func Guards(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) {
+func Guards(t *testing.T) {
 	if os.Getenv("GATEWAY_VERIFY") == "" {
 		t.Skip("set GATEWAY_VERIFY=1 to run this, or run make verify")
 	}
 	began := time.Now()
 	// Without this run, a test that always fails would pass for a proof.
-	if failure := runWithout(t, "", 30*time.Minute); failure != "" {
+	path := filepath.Join(t.TempDir(), "met")
+	if failure := runTests(t, metVar+"="+path, 30*time.Minute); failure != "" {
 		t.Fatalf("with all guards in place: %s", failure)
 	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	patience := 3*time.Since(began) + time.Minute
-	for _, name := range guardsIn(t, open) {
+	for _, name := range slices.Sorted(strings.SplitSeq(strings.TrimSpace(string(text)), "\n")) {
 		t.Run(name, func(t *testing.T) {
-			failure := runWithout(t, name, patience)
+			failure := runTests(t, weakVar+"="+name, patience)
 			if failure == "" {
 				t.Error("nothing fails without it")
 			}
 			t.Log(failure)
 		})
 	}
-}
-
-// guardsIn returns the guards of all statements that a scenario sends.
-func guardsIn(t *testing.T, open func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store) []string {
-	var mu sync.Mutex
-	found := map[string]bool{}
-	s := open(t, func(c store.Conn) store.Conn {
-		return watched{c, func(s *store.Stmt) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, g := range guardsOf(*s) {
-				found[g] = true
-			}
-		}}
-	})
-	eachCall(newRig(t, s, Options{}))
-	if t.Failed() {
-		t.FailNow()
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return slices.Sorted(maps.Keys(found))
 }
 
 // eachCall makes each call of a store, so that each statement is sent.
@@ -236,17 +175,17 @@ func eachCall(r *rig) {
 // processes or transactions at once.
 const guarding = "^Test(Store|Faults|Migrations|TakeDoesNotWait|RetryDoesNotWait|CancelDoesNotWait|TwoProcesses|TwoStores|SeveralStores|ProbeDoesNotWait|Claimers)$"
 
-// runWithout runs these tests without a guard. It returns the first line that reports a failure,
-// without waiting for more, or "" if the tests pass. A run longer than the limit counts as a
-// failure, because some loops never end without their guard.
-func runWithout(t *testing.T, guard string, limit time.Duration) (failure string) {
+// runTests runs these tests with a variable of the environment. It returns the first line that
+// reports a failure, without waiting for more, or "" if the tests pass. A run longer than the limit
+// counts as a failure, because some loops never end without their guard.
+func runTests(t *testing.T, variable string, limit time.Duration) (failure string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.v", "-test.short", "-test.timeout", limit.String(), "-test.run", guarding)
-	cmd.Env = append(os.Environ(), weakVar+"="+guard, "GATEWAY_VERIFY=")
+	cmd.Env = append(os.Environ(), variable, "GATEWAY_VERIFY=")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
