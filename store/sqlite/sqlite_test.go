@@ -82,9 +82,14 @@ func TestMigrations(t *testing.T) {
 	})
 }
 
-func TestGuards(t *testing.T) {
-	storetest.Guards(t, func(t *testing.T, wrap func(store.Conn) store.Conn) core.Store { return open(t, wrap) })
+// TestSeveralStores: what a command changes beside the gateway holds for the gateway.
+func TestSeveralStores(t *testing.T) {
+	var shared store.Conn
+	first := open(t, func(c store.Conn) store.Conn { shared = c; return c })
+	storetest.RunSeveral(t, first, store.New(shared, store.SQLite, core.SystemClock))
 }
+
+func TestGuards(t *testing.T) { storetest.Guards(t) }
 
 func BenchmarkStore(b *testing.B) {
 	storetest.Bench(b, func(b *testing.B) core.Store { return open(b, nil) })

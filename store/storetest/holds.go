@@ -41,6 +41,7 @@ var holds = role{name: "Holds", checks: []check{
 	{saysSourceHeld, "", sourceHeld},
 	{saysSourceHeld, "with a Pass", sourceHeldPassed},
 	{saysSourceHeld, "whose lease is over", sourceHeldRunning},
+	{saysSourceBack, "into a held lane", sourceOfHeldLane},
 	{saysSourceHeld, "before more than a claim looks at", sourceHeldMany},
 	{saysSourceHeld, "sources that are held at the same time", raceSourceHolds},
 	{saysSourceAlone, "", sourceAlone},

@@ -20,6 +20,19 @@ func lineRetriesStopped(r *rig) {
 	r.takeLined(1, some[1])
 }
 
+// Of two jobs that stop a line, each stops it until it is retried itself.
+func lineRetriesOneOfTwo(r *rig) {
+	some := r.putLined("x", 2, 3)
+	taken := r.takeLined(2, some[0], some[1])
+	want := []core.LineState{{Key: "x", Admitted: 2, Waiting: 1, StoppedAt: r.now, StoppedBy: some[1]}}
+	r.endLined(taken[1], core.Dead, 2)
+	r.equal("lines", r.linesOf(r.lane).Items, want)
+	r.endLined(taken[0], core.Dead, 2)
+	r.equal("retry", r.retry(some[0], ""), 1)
+	r.equal("lines", r.linesOf(r.lane).Items, want)
+	r.takeLined(2, some[0])
+}
+
 func lineRetriesAtEnd(r *rig) {
 	some := r.putLined("x", 1, 3)
 	j := r.takeLined(1, some[0])[0]

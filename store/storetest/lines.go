@@ -77,7 +77,9 @@ var lineChecks = role{name: "Lines", checks: []check{
 	{saysAdmitted, "in other lines", lineAlone},
 	{saysAdmitted, "several of one event", lineOfOneEvent},
 	{saysWaits, "", lineWaits},
-	{saysWaits, "a duplicate takes no place", lineDuplicate},
+	{saysWaits, "a duplicate takes no place", func(r *rig) { lineDuplicate(r, 1) }},
+	{saysWaits, "a duplicate takes no slot of two", func(r *rig) { lineDuplicate(r, 2) }},
+	{saysWaits, "not before the jobs that wait", lineNotBefore},
 	{saysWaits, "a delayed job", lineDelayed},
 	{saysLineOrder, "", lineInOrder},
 	{saysLineOrder, "ids that run backwards", lineByCommit},
@@ -88,12 +90,14 @@ var lineChecks = role{name: "Lines", checks: []check{
 	{saysNext, "", lineNext},
 	{saysNext, "settled twice", lineSettledTwice},
 	{saysNext, "a lost outcome", lineLostOutcome},
+	{saysNext, "a lost outcome of the last job", lineLostAlone},
 	{saysNext, "several at once", lineNextTwo},
 	{saysRetryKeeps, "limit 1", lineRetryKeeps},
 	{saysRetryKeeps, "limit 2", lineRetryLeaves},
 	{saysStopsLine, "", lineStops},
 	{saysStopsLine, "not", lineGoesOn},
 	{saysRetryInLine, "with its slot", lineRetriesStopped},
+	{saysRetryInLine, "one of two that stop it", lineRetriesOneOfTwo},
 	{saysRetryInLine, "at the end", lineRetriesAtEnd},
 	{saysRetryInLine, "all of a lane", lineRetriesAll},
 	{saysDrainLines, "", lineDrains},
@@ -109,6 +113,7 @@ var lineChecks = role{name: "Lines", checks: []check{
 	{saysSkipOther, "", lineSkipsOthers},
 	{saysFill, "", lineFills},
 	{saysFill, "a lower limit", lineLimitLowered},
+	{saysFill, "concurrent callers", raceFills},
 	{saysFillEnded, "", lineFillsEnded},
 	{saysFillSome, "", lineFillsAll},
 	{saysFillNext, "", lineFillsAll},
@@ -219,25 +224,41 @@ func lineWaits(r *rig) {
 	r.takeLined(1, some[0]) // its lease is over
 }
 
-// Neither a repeat of an arrival nor one of a key or delivery id takes a place.
-func lineDuplicate(r *rig) {
-	first := r.lined("x", 1)
+// Neither a repeat of an arrival nor one of a key or delivery id takes a place, whatever became of
+// the first.
+func lineDuplicate(r *rig, limit int) {
+	first := r.lined("x", limit)
 	first.Event.DeliveryID, first.Jobs[0].Key = "d", "k"
 	for range 2 {
 		r.accept(first)
 	}
-	byID, byKey := r.lined("x", 1), r.lined("x", 1)
+	byID, byKey := r.lined("x", limit), r.lined("x", limit)
 	byID.Event.DeliveryID, byKey.Jobs[0].Key = "d", "k"
 	for _, a := range []core.Arrival{byID, byKey} {
 		if got := r.accept(a); !got.Duplicate {
 			r.Errorf("Accept = %+v, want a duplicate", got)
 		}
 	}
-	last := r.putLined("x", 1, 1)
-	r.equal("lines", r.linesOf(r.lane).Items, []core.LineState{{Key: "x", Admitted: 1, Waiting: 1}})
-	r.endLined(r.takeLined(1, first.Jobs[0].ID)[0], core.Completed, 1)
-	r.accept(first)
-	r.takeLined(1, last...)
+	last := r.putLined("x", limit, limit)
+	r.equal("lines", r.linesOf(r.lane).Items, []core.LineState{{Key: "x", Admitted: limit, Waiting: 1}})
+	for _, j := range r.takeLined(limit, append([]core.ID{first.Jobs[0].ID}, last[:limit-1]...)...) {
+		r.endLined(j, core.Completed, limit)
+	}
+	r.accept(first) // while another job has a slot
+	r.endLined(r.takeLined(limit, last[limit-1:]...)[0], core.Completed, limit)
+	r.accept(first) // into an empty line
+	r.equal("lines", len(r.linesOf(r.lane).Items), 0)
+	r.takeLined(limit, r.putLined("x", limit, 1)...)
+}
+
+// With a free slot, a job still waits if others wait: the limit was raised, and no Fill came yet.
+func lineNotBefore(r *rig) {
+	some := r.putLined("x", 1, 2)
+	late := r.putLined("x", 2, 1)
+	r.takeLined(2, some[0])
+	r.wantStatus(core.Waiting, some[1], late[0])
+	r.fill(r.lane, 2)
+	r.takeLined(2, some[1])
 }
 
 // A delayed job keeps its place: the jobs behind it wait for its time too.
@@ -362,6 +383,24 @@ func lineLostOutcome(r *rig) {
 	r.equal("lost", r.lost(o), []core.ID{some[0]})
 	r.takeLined(1)
 	r.wantStatus(core.Waiting, some[1])
+}
+
+// Nor does such an outcome take the slot away or stop the line.
+func lineLostAlone(r *rig) {
+	for _, status := range []core.Status{core.Completed, core.Dead} {
+		some := r.putLined("x", 1, 1)
+		stale := r.takeLined(1, some[0])[0]
+		r.now = r.now.Add(leaseTime)
+		again := r.takeLined(1, some[0])[0]
+		o := r.ended(stale.Job, status)
+		o.Lane, o.Line, o.StopsLine = stale.Lane, core.Line{Key: "x", Limit: 1}, true
+		r.equal("lost", r.lost(o), []core.ID{some[0]})
+		r.equal("lines", r.linesOf(r.lane).Items, []core.LineState{{Key: "x", Admitted: 1}})
+		behind := r.putLined("x", 1, 1)
+		r.takeLined(1)
+		r.endLined(again, core.Completed, 1)
+		r.endLined(r.takeLined(1, behind...)[0], core.Completed, 1)
+	}
 }
 
 // Several jobs of a line that end in one batch give their slots to as many others.

@@ -131,3 +131,15 @@ func (r *rig) workLines(log *lineLog, seed, limit int, finished chan struct{}, d
 	}
 	return fmt.Errorf("jobs of %s are left after %v; lines %+v", r.lane, patience, r.linesOf(r.lane).Items)
 }
+
+// Several processes fill a line after a reload. Each of them reads the same free slots.
+func raceFills(r *rig) {
+	const callers, limit = 4, 4
+	some := r.putLined("x", 1, callers*limit)
+	r.concurrently(callers, func(int) error {
+		_, err := r.store.Fill(context.Background(), r.now, r.lane, limit, "")
+		return err
+	})
+	r.takeLined(limit, some[:limit]...)
+	r.equal("lines", r.linesOf(r.lane).Items, []core.LineState{{Key: "x", Admitted: limit, Waiting: len(some) - limit}})
+}

@@ -17,6 +17,7 @@ func RunSeveral(t *testing.T, stores ...core.Store) {
 		"probes": raceProbes, "starts": raceStarts, "failures": raceFailures,
 		"acks": raceAckMany, "acks and takes": raceAckTake, "drains": raceDrains,
 		"transitions": raceTransit, "transitions of several runs": raceTransits, "joins": raceJoin, "callbacks": raceCallback,
+		"held sources":          heldElsewhere,
 		"transitions and takes": raceTransitTake, "situations": raceSituations,
 	} {
 		t.Run(name, func(t *testing.T) {

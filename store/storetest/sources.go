@@ -146,6 +146,18 @@ func (r *rig) completed(jobs []core.TakenJob) (outcomes []core.Outcome) {
 	return outcomes
 }
 
+// A held lane stays held when a source of its jobs is released.
+func sourceOfHeldLane(r *rig) {
+	r.put()
+	r.holdLane(shop, time.Time{}, "")
+	r.nothingDue()
+	r.holdLane(r.lane, time.Time{}, "")
+	r.now = r.now.Add(time.Second)
+	r.unhold(shop)
+	r.nothingTaken("of a held lane whose source was released")
+	r.equal("Holding", len(r.holding()), 1)
+}
+
 // A source whose name begins with that of another one, or ends with it, is not that source.
 func sourceAlone(r *rig) {
 	r.holdLane(shop, time.Time{}, "")
@@ -216,6 +228,8 @@ func sourcePeeked(r *rig) {
 	r.unhold(shop)
 	r.nothingDue() // the ramp; the Take returns what an earlier one met
 	r.equal("Peek without holds", len(r.peek(r.lane, 10)), 5)
+	r.holdLane("source/billing", time.Time{}, "")
+	r.equal("Peek after the hold of the one, beside that of the other", len(r.peek(r.lane, 10)), 3)
 }
 
 // A step that ends while its job is parked says until when its worker had the job.
