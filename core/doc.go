@@ -68,7 +68,8 @@
 //
 // # Glossary
 //
-// Each word has this one meaning in the whole repository. Only mark has three.
+// Each word has this one meaning in the whole repository. Only mark and role
+// have several.
 //
 // Coming in:
 //
@@ -137,6 +138,8 @@
 //   - turn: the right of one process to do a periodic duty once. See [Upkeep].
 //   - purge: to delete finished records that are old enough.
 //   - drain: to delete the jobs of one lane.
+//   - role: the part of the API that a token opens. See [Role]. A role of the store is one of its
+//     interfaces, such as [Inbox].
 //
 // # Which package may import which
 //

@@ -114,7 +114,8 @@ var (
 )
 
 // fieldOf returns the field of a path under the name that GATEWAY_CONFIG_ALLOW uses. A field of
-// a workflow's steps has its last key only. All headers are one field. Alerts have no names.
+// a workflow's steps has its last key only. All headers are one field. Alerts are one entry, and so are the
+// tokens of the API.
 func fieldOf(path string) string {
 	// All items of a list are one field.
 	path = indexForm().ReplaceAllString(path, "")
@@ -122,6 +123,8 @@ func fieldOf(path string) string {
 	switch {
 	case section == "alerts":
 		return "alerts.*" + path[strings.LastIndexByte(path, '.'):]
+	case strings.HasPrefix(path, "api.tokens."):
+		return "api.tokens.*" + path[strings.LastIndexByte(path, '.'):]
 	case !slices.Contains(namedSections, section):
 		return path
 	}

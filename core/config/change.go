@@ -132,7 +132,13 @@ func (g guard) fixed() {
 
 // locks reports tokens and keys that the change removes.
 func (g guard) locks() {
-	g.notRemoved("api.auth_token", g.now.API.AuthToken, g.API.AuthToken)
+	// Tokens with roles may take the place of those with all rights, and the other way round.
+	if lock := "api.tokens"; g.now.API.Locked() && !g.API.Locked() {
+		if len(g.now.API.AuthToken) > 0 {
+			lock = "api.auth_token"
+		}
+		g.removed(lock)
+	}
 	g.notRemoved("api.metrics_auth_token", g.now.API.MetricsAuthToken, g.API.MetricsAuthToken)
 	for _, q := range g.SortedQueues() {
 		g.notRemoved(join("queues", q.Name)+".api_key", g.now.Queues[q.Name].APIKey, q.APIKey)
@@ -143,15 +149,20 @@ func (g guard) locks() {
 // permitted: users rotate secrets.
 func (g guard) notRemoved(path string, was, is Secrets) {
 	if len(was) > 0 && len(is) == 0 {
-		g.problem(path, "cannot be removed while the gateway runs: everyone would have access; restart it to apply this")
+		g.removed(path)
 	}
+}
+
+// removed reports secrets that are removed.
+func (g guard) removed(path string) {
+	g.problem(path, "cannot be removed while the gateway runs: everyone would have access; restart it to apply this")
 }
 
 // source reports a source that verified its senders and would stop doing so.
 func (g guard) source(was, is Source) {
 	path := join("sources", is.Name)
 	// Events of type event are protected by the API's token and not by their source.
-	token := was.Type == "event" && len(g.now.API.AuthToken) > 0
+	token := was.Type == "event" && g.now.API.Locked()
 	switch {
 	case !was.verified() && !token || is.verified():
 	case token && is.Type == "event": // see locks

@@ -32,6 +32,7 @@ func (c *Config) validate(r *report) {
 	k := checker{c, r, names(c.Sources)}
 	k.database()
 	k.server()
+	k.tokens()
 	k.sources()
 	k.signing("delivery.signing_secret", k.Delivery.SigningSecret)
 	k.handlers()

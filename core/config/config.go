@@ -90,8 +90,10 @@ type Server struct {
 // API holds the tokens of intake, management API and metrics.
 type API struct {
 	// AuthToken is the bearer token of /events and the management API, or several of which each
-	// is accepted; unset leaves both open.
+	// is accepted. It has all rights. Without it and without Tokens both are open.
 	AuthToken Secrets `yaml:"auth_token"`
+	// Tokens are further tokens of /events and the management API, each with a role.
+	Tokens []Token `yaml:"tokens" filled:""`
 	// MetricsAuthToken is the bearer token of /metrics, or several of which each is accepted;
 	// unset leaves it open.
 	MetricsAuthToken Secrets `yaml:"metrics_auth_token"`

@@ -83,7 +83,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	const canary = "canary"
 	files := fstest.MapFS{"gateway.yaml": file(`
 database: {driver: postgres, url: "postgres://u:canary@h/d", api_token: canary}
-api: {auth_token: canary, metrics_auth_token: canary}
+api: {auth_token: canary, metrics_auth_token: canary, tokens: [{name: a, token: "canary-2", role: read}]}
 delivery: {signing_secret: [canary, canary]}
 sources: {s: {type: webhook, verify: hmac, secret: "${S}"}}
 handlers: {h: {source: s, url: "https://h.example", signing_secret: canary, headers: {Authorization: Bearer canary}}}

@@ -309,7 +309,7 @@ func (d *decoder) list(n *node, v reflect.Value, path string, r rules) {
 		items, where = []*node{n}, func(int) string { return path }
 	}
 	// An empty list of tokens would leave the resource open.
-	if _, secrets := v.Interface().(Secrets); secrets && len(items) == 0 {
+	if _, secrets := v.Interface().(Secrets); (secrets || r.filled) && len(items) == 0 {
 		n.broken = true
 		d.report.add(n.at, path, "is empty; give it a value or remove the key")
 		return

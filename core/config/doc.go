@@ -18,7 +18,7 @@
 // and the message alike. In code, defaults stand in default.go alone.
 //
 // The struct tags: yaml is the key; required:"" refuses absence; filled:"" refuses an empty
-// value, unless null is written out; range:"lo hi" bounds a number or duration; oneof:"a b"
+// value or list, unless null is written out; range:"lo hi" bounds a number or duration; oneof:"a b"
 // lists choices; also:"x=a" lists other spellings, normalised to the documented one; alias is a
 // second name of the key; single:"" lets one mapping stand for a list of one; off:"" lets the
 // word off stand for a mapping; null:"keep" reads an explicit null as the text "null";

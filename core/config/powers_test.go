@@ -124,7 +124,7 @@ func TestForbiddenIsTheOnlyFault(t *testing.T) {
 // GATEWAY_CONFIG_ALLOW can list every field for secrets, and a field that is added later is
 // judged like the others.
 func TestSecretFields(t *testing.T) {
-	want := "database.url database.api_token api.auth_token api.metrics_auth_token delivery.signing_secret sources.*.secret " +
+	want := "database.url database.api_token api.auth_token api.metrics_auth_token api.tokens.*.token delivery.signing_secret sources.*.secret " +
 		"handlers.*.signing_secret handlers.*.headers queues.*.api_key alerts.*.url workflows.*.headers"
 	have := strings.Join(secretFields(), " ")
 	for field := range strings.FieldsSeq(want) {
@@ -133,7 +133,7 @@ func TestSecretFields(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"server.echo": "server.echo", "alerts.url": "alerts.*.url", "alerts[12].url": "alerts.*.url", "sources.a.secret[1]": "sources.*.secret",
+		"server.echo": "server.echo", "alerts.url": "alerts.*.url", "alerts[12].url": "alerts.*.url", "api.tokens[3].token": "api.tokens.*.token", "sources.a.secret[1]": "sources.*.secret",
 		"handlers.a.headers.X-Key": "handlers.*.headers", "workflows.w.steps[1].branches[0].steps[2].iterator.headers.X": "workflows.*.headers",
 		"delivery.signing_secret[0]": "delivery.signing_secret", "queues.*.api_key": "queues.*.api_key",
 	} {

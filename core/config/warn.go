@@ -25,6 +25,7 @@ func (c *Config) Warnings() []Problem {
 		r.problems = append(r.problems, c.origin.notes...)
 	}
 	w.database()
+	w.tokens()
 	w.server()
 	w.sources()
 	w.handlers()
@@ -95,12 +96,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// server warns of an API that is open to everyone, and of weak secrets.
+// server warns of weak secrets of the whole gateway, and of settings without an effect.
 func (w warner) server() {
-	if len(w.API.AuthToken) == 0 {
-		w.problem("api.auth_token", "not set: everyone may send events and use the management API")
-	}
-	w.secrets("api.auth_token", w.API.AuthToken...)
 	w.secrets("api.metrics_auth_token", w.API.MetricsAuthToken...)
 	w.signingKeys("delivery.signing_secret", w.Delivery.SigningSecret)
 	if len(w.Server.TrustedProxies) > 0 && !w.Server.TrustProxy {
