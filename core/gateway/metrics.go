@@ -32,7 +32,7 @@ type Metrics interface {
 	Served(pattern, method string, status int)
 
 	// Refused is called for each request that met a limit because of other requests, with the
-	// name of the limit.
+	// name of the limit, and for each request whose token lacks the role of its route.
 	Refused(reason string)
 
 	// Clients is called once, with functions and names. unread returns the bytes of replies

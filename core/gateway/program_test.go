@@ -119,6 +119,26 @@ func (p *program) ask(route, body string) *httptest.ResponseRecorder {
 	return httpAsk(p.Handler(), route, body)
 }
 
+// TestProgramFollowsRoles: a reload changes the role of a token.
+func TestProgramFollowsRoles(t *testing.T) {
+	const yaml = "api: {tokens: [{name: ci, token: s3cret, role: ROLE}]}\nsources: {app: {type: event}}"
+	as := func(role string) string { return strings.Replace(yaml, "ROLE", role, 1) }
+	p := newProgram(t, as("read"))
+	for _, tt := range []struct {
+		role      string
+		get, post int
+	}{
+		{"operate", 200, 200}, {"send", 403, 403}, {"read", 200, 403},
+	} {
+		p.mustReload(as(tt.role))
+		for route, want := range map[string]int{"GET /api/stats": tt.get, "POST /api/jobs/retry": tt.post} {
+			if got := asked(p.Handler(), route, "Bearer s3cret"); got.Code != want {
+				t.Errorf("%s with the role %s: %d %s, want %d", route, tt.role, got.Code, got.Body, want)
+			}
+		}
+	}
+}
+
 // TestProgramTells plays testdata/reload.txtar. The file has successive configurations, and
 // the expected log, /health and metrics after each.
 func TestProgramTells(t *testing.T) {

@@ -44,7 +44,7 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 	keys := map[string][]string{}
 	for _, q := range c.SortedQueues() {
-		// The key of a queue opens that queue only. The API's token opens all.
+		// The key of a queue opens that queue only. The API's tokens open all that their role includes.
 		keys[q.Name] = reveal(q.APIKey)
 	}
 	// The two services share the lanes and not their state: a consumer sees a change by an operator
@@ -52,7 +52,7 @@ func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 	return web.Queues(web.QueuesOptions{
 		Puller:  g.Puller,
 		Manager: g.Queues,
-		Tokens:  reveal(c.API.AuthToken),
+		Tokens:  apiTokens(c),
 		Keys:    keys,
 
 		// Only a function has a bound.

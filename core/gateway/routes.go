@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
@@ -23,7 +24,7 @@ func (g *Gateway) allPieces(c *config.Config) []web.Piece {
 // intakePieces returns the routes of events and callbacks.
 func (g *Gateway) intakePieces(c *config.Config) []web.Piece {
 	return []web.Piece{
-		web.Intake(web.IntakeOptions{Receiver: g.Intake, Clock: g.Clock, Tokens: reveal(c.API.AuthToken)}),
+		web.Intake(web.IntakeOptions{Receiver: g.Intake, Clock: g.Clock, Tokens: apiTokens(c)}),
 		web.Callback(web.CallbackOptions{Resume: g.runner.Callback}),
 	}
 }
@@ -41,7 +42,7 @@ func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 			Every:         g.Rest,
 			Ignored:       g.shared.ignored.Load,
 			Database:      g.Database,
-			Tokens:        reveal(c.API.AuthToken),
+			Tokens:        apiTokens(c),
 			Now:           g.Machine,
 			Metrics:       g.Metrics,
 			MetricsTokens: reveal(c.API.MetricsAuthToken),
@@ -52,7 +53,7 @@ func (g *Gateway) opsPieces(c *config.Config) []web.Piece {
 // apiPieces returns the routes for the consumers of queues, for the operators of events,
 // jobs, queues and runs, and for the overview.
 func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
-	tokens := reveal(c.API.AuthToken)
+	tokens := apiTokens(c)
 	return []web.Piece{
 		g.queueRoutes(c),
 		web.Events(web.EventsOptions{Manager: g.Events, Tokens: tokens}),
@@ -63,6 +64,17 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: Tail(g.config, g.Store, g.Clock).Look, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),
 	}
+}
+
+// apiTokens returns the tokens of the API. Those of auth_token have no name, and all rights.
+func apiTokens(c *config.Config) (all []web.Token) {
+	for _, text := range reveal(c.API.AuthToken) {
+		all = append(all, web.Token{Text: text, Role: core.RoleAdmin})
+	}
+	for _, t := range c.API.Tokens {
+		all = append(all, web.Token{Name: t.Name, Text: t.Token.Reveal(), Role: t.Role})
+	}
+	return all
 }
 
 // newHandler returns a handler of some routes with the configured bounds.

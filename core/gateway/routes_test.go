@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -19,7 +22,14 @@ import (
 // have one.
 const everything = `
 server: {echo: true}
-api: {auth_token: t0ken, metrics_auth_token: m3trics}
+api:
+  auth_token: t0ken
+  metrics_auth_token: m3trics
+  tokens:
+    - {name: shop, token: s3nds, role: send}
+    - {name: dashboard, token: r3ads, role: read}
+    - {name: on-call, token: 0perates, role: operate}
+    - {name: boss, token: adm1n, role: admin}
 sources:
   app: {type: event}
   hooks: {type: webhook}
@@ -122,7 +132,54 @@ func TestEveryRouteAsksForItsToken(t *testing.T) {
 	}
 }
 
-// consumers are the routes that require the key of a queue.
+// TestTokensWithRoles: the tokens of the configuration reach the routes of the program and of both
+// functions that serve requests.
+func TestTokensWithRoles(t *testing.T) {
+	tests := []struct {
+		route, token string
+		want         int
+	}{
+		{"POST /events/{source}/{event_type}", "s3nds", 202},
+		{"POST /events/{source}/{event_type}", "r3ads", 403},
+		{"POST /events/{source}/{event_type}", "0perates", 202},
+		{"POST /events/{source}/{event_type}", "adm1n", 202},
+		{"GET /api/stats", "s3nds", 403},
+		{"GET /api/stats", "r3ads", 200},
+		{"POST /api/jobs/retry", "r3ads", 403},
+		{"POST /api/jobs/retry", "0perates", 200},
+		{"POST /api/queues/{name}/drain", "0perates", 403},
+		{"POST /api/queues/{name}/drain", "adm1n", 200},
+		{"GET /api/queues/{name}/messages", "r3ads", 403},
+		{"GET /api/queues/{name}/messages", "0perates", 200},
+	}
+	store := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
+	for name, part := range map[string]gateway.Part{"intake function": gateway.IntakeRoutes, "pull function": gateway.APIRoutes, "program": nil} {
+		g := newGateway(t, load(t, everything), store)
+		if part != nil {
+			var err error
+			d := gateway.Deps{Store: store, Clock: core.SystemClock, Log: slog.New(slog.DiscardHandler)}
+			if g, err = gateway.NewPart(load(t, everything), d, part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, ran := g.Handler(), 0
+		for _, tt := range tests {
+			method, pattern, _ := strings.Cut(tt.route, " ")
+			if !slices.Contains(web.Routes(h), web.Route{Method: method, Pattern: pattern}) {
+				continue
+			}
+			ran++
+			if got := asked(h, tt.route, "Bearer "+tt.token); got.Code != tt.want {
+				t.Errorf("%s: %s with the token %s: %d %s, want %d", name, tt.route, tt.token, got.Code, got.Body, tt.want)
+			}
+		}
+		if want := map[string]int{"intake function": 4, "pull function": 8, "program": 12}[name]; ran != want {
+			t.Errorf("%s: %d requests fit its routes, want %d", name, ran, want)
+		}
+	}
+}
+
+// consumers are the routes that require the key of a queue, or a token with the role operate.
 var consumers = []string{
 	"GET /api/queues/{name}/messages", "POST /api/queues/{name}/ack", "POST /api/queues/{name}/nack", "POST /api/queues/{name}/extend",
 }

@@ -3,13 +3,22 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-var errToken = core.Refuse(core.Unauthorized, "Invalid token")
+var (
+	errToken = core.Refuse(core.Unauthorized, "Invalid token")
+
+	// errRole is the cause of each refusal of a token whose role is too low.
+	errRole = errors.New("role")
+
+	// errClosed refuses every request for a route without a role.
+	errClosed = core.Refuse(core.Forbidden, "no token opens this route")
+)
 
 // bearer is the set of tokens that open routes, each of them alone. Nil opens the routes to
 // every caller. bearer stores and compares digests only, so that the time of a comparison
@@ -30,34 +39,112 @@ func newBearer(tokens []string) *bearer {
 
 // check refuses a request without a valid token. The reply names the required scheme.
 func (b *bearer) check(w http.ResponseWriter, r *http.Request) error {
-	if b == nil || b.opens(r.Header["Authorization"]) {
+	if b == nil || b.find(r) >= 0 {
 		return nil
 	}
+	return challenge(w)
+}
+
+// challenge refuses a request without a valid token.
+func challenge(w http.ResponseWriter) error {
 	w.Header()["Www-Authenticate"] = []string{"Bearer"}
 	return errToken
 }
 
-// only serves a route to callers with a valid token.
-func (b *bearer) only(serve route) route {
+// find returns the place of the request's token in the set, or -1 if the header field holds no
+// valid token. Two fields are refused: a proxy in front may have checked the other one.
+func (b *bearer) find(r *http.Request) int {
+	authorization := r.Header["Authorization"]
+	if len(authorization) != 1 {
+		return -1
+	}
+	// The scheme is compared without regard to case, as HTTP has it, and the token byte for byte.
+	scheme, token, _ := strings.Cut(authorization[0], " ")
+	digest, found := sha256.Sum256([]byte(token)), -1
+	for i, known := range b.digests { // all of them, so that the time does not reveal the matching one
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(digest[:], known[:]), i, found)
+	}
+	if !strings.EqualFold(scheme, "Bearer") {
+		return -1
+	}
+	return found
+}
+
+// A Token is a token of the API.
+type Token struct {
+	Name string // for replies and logs; "" for a token with all rights
+	Text string
+	Role core.Role
+}
+
+// A keyring is the tokens of the API. Each opens the routes that its role includes; see roles.
+// Nil opens these routes to every caller.
+type keyring struct {
+	*bearer
+	tokens []Token // without their texts, in the order of the digests
+}
+
+// newKeyring returns the keyring of some tokens; nil if there are none.
+func newKeyring(tokens []Token) *keyring {
+	if len(tokens) == 0 {
+		return nil
+	}
+	k, texts := &keyring{}, make([]string, len(tokens))
+	for i, t := range tokens {
+		texts[i], t.Text = t.Text, ""
+		k.tokens = append(k.tokens, t)
+	}
+	k.bearer = newBearer(texts)
+	return k
+}
+
+// check refuses a request without a valid token, and one whose token has a role that does not
+// include the role of the route.
+func (k *keyring) check(w http.ResponseWriter, r *http.Request) error {
+	need, ok := roles[Route{r.Method, r.Pattern}]
+	if !ok {
+		return errClosed
+	}
+	if k == nil {
+		return nil
+	}
+	i := k.find(r)
+	if i < 0 {
+		return challenge(w)
+	}
+	return k.tokens[i].allows(w, need)
+}
+
+// named returns the token of a request if the token has a name.
+func (k *keyring) named(r *http.Request) (Token, bool) {
+	if k == nil {
+		return Token{}, false
+	}
+	i := k.find(r)
+	if i < 0 || k.tokens[i].Name == "" {
+		return Token{}, false
+	}
+	return k.tokens[i], true
+}
+
+// allows refuses a request that needs a role which the token's role does not include. The
+// header is that of RFC 6750, section 3.1.
+func (t Token) allows(w http.ResponseWriter, need core.Role) error {
+	if t.Role.Includes(need) {
+		return nil
+	}
+	w.Header()["Www-Authenticate"] = []string{`Bearer error="insufficient_scope"`}
+	refusal := core.Refuse(core.Forbidden, "token %s has the role %s; this needs %s", quote(t.Name), t.Role, need)
+	refusal.Cause = errRole
+	return refusal
+}
+
+// only serves a route to callers whose token opens it.
+func (k *keyring) only(serve route) route {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := b.check(w, r); err != nil {
+		if err := k.check(w, r); err != nil {
 			return err
 		}
 		return serve(w, r)
 	}
-}
-
-// opens reports whether the header field holds one valid token. Two fields are refused: a proxy
-// in front may have checked the other one.
-func (b *bearer) opens(authorization []string) bool {
-	if len(authorization) != 1 {
-		return false
-	}
-	// The scheme is compared without regard to case, as HTTP has it, and the token byte for byte.
-	scheme, token, _ := strings.Cut(authorization[0], " ")
-	digest, equal := sha256.Sum256([]byte(token)), 0
-	for _, known := range b.digests { // all of them, so that the time does not reveal the matching one
-		equal |= subtle.ConstantTimeCompare(digest[:], known[:])
-	}
-	return strings.EqualFold(scheme, "Bearer") && equal == 1
 }

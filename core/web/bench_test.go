@@ -39,7 +39,7 @@ func benchHandler() http.Handler {
 		Sources: sources, Consumers: consumers,
 	})
 	return web.Handler(web.Settings{MaxBodySize: 1 << 20, MaxInbound: 100},
-		web.Intake(web.IntakeOptions{Receiver: in, Tokens: []string{"s3cret"}}))
+		web.Intake(web.IntakeOptions{Receiver: in, Tokens: []web.Token{{Text: "s3cret", Role: core.RoleAdmin}}}))
 }
 
 var benchBody = `{"data":{"text":"` + strings.Repeat("x", 480) + `"},"type":"order.created"}`

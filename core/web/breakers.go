@@ -14,15 +14,15 @@ type BreakersOptions struct {
 	// Reset closes the breaker of a handler; see Breakers of core/manage.
 	Reset func(ctx context.Context, handler string) (bool, error)
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Breakers returns the routes of circuit breakers.
 func Breakers(o BreakersOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		b := &breakerRoutes{d, o}
-		r.Post("/api/handlers/{name}/breaker/reset", d.changing(newBearer(o.Tokens), b.reset))
+		r.Post("/api/handlers/{name}/breaker/reset", d.changing(newKeyring(o.Tokens), b.reset))
 	}
 }
 

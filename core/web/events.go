@@ -28,14 +28,14 @@ type EventManager interface {
 type EventsOptions struct {
 	Manager EventManager
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Events returns the routes of events.
 func Events(o EventsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		e, token := &eventRoutes{d, o.Manager}, newBearer(o.Tokens)
+		e, token := &eventRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/events", d.viewing(token, e.charged(listBytes, e.list)))
 		r.Get("/api/events/{id}", d.viewing(token, e.charged(d.recordBytes(), bare(e.inspect))))
 		r.Get("/api/events/{id}/jobs", d.viewing(token, e.charged(listBytes, bare(e.jobs))))

@@ -22,14 +22,14 @@ type HoldManager interface {
 type HoldsOptions struct {
 	Manager HoldManager
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Holds returns the routes of holds.
 func Holds(o HoldsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		h, token := &holdRoutes{d, o.Manager}, newBearer(o.Tokens)
+		h, token := &holdRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/holds", d.viewing(token, h.charged(listBytes, bare(h.list))))
 		r.Post("/api/holds", d.changing(token, h.hold))
 		r.Delete("/api/holds", d.changing(token, h.release))

@@ -30,15 +30,14 @@ type IntakeOptions struct {
 	// Clock returns the time at which events are received. Nil means the machine's clock.
 	Clock core.Clock
 
-	// Tokens are the bearer tokens of /events, each of which opens it; none leaves it open.
-	// The signatures of webhooks and topics replace a token.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves /events open. The signatures of webhooks and topics replace a token.
+	Tokens []Token
 }
 
 // Intake returns the routes by which events come in.
 func Intake(o IntakeOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		i := &intakeRoutes{d, o.Receiver, o.Clock, newBearer(o.Tokens)}
+		i := &intakeRoutes{d, o.Receiver, o.Clock, newKeyring(o.Tokens)}
 		if i.clock == nil {
 			i.clock = core.SystemClock
 		}
@@ -57,7 +56,7 @@ type intakeRoutes struct {
 	*Door
 	receiver Receiver
 	clock    core.Clock
-	token    *bearer
+	token    *keyring
 }
 
 // webhook and topic serve senders whose requests carry a signature in place of a token.

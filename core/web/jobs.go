@@ -25,14 +25,14 @@ type JobManager interface {
 type JobsOptions struct {
 	Manager JobManager
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Jobs returns the routes of jobs.
 func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		j, token := &jobRoutes{d, o.Manager}, newBearer(o.Tokens)
+		j, token := &jobRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/jobs", d.viewing(token, j.charged(listBytes, j.list)))
 		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
 		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))

@@ -22,14 +22,14 @@ type LineManager interface {
 type LinesOptions struct {
 	Manager LineManager
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Lines returns the routes of lines.
 func Lines(o LinesOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		l, token := &lineRoutes{d, o.Manager}, newBearer(o.Tokens)
+		l, token := &lineRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/lines", d.viewing(token, l.charged(listBytes, l.list)))
 		r.Get("/api/lines/inspect", d.viewing(token, l.charged(listBytes, l.inspect)))
 		r.Post("/api/jobs/{id}/skip", d.changing(token, l.skip))

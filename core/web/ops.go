@@ -42,11 +42,11 @@ type OpsOptions struct {
 	// and its result may be nil.
 	Ignored func() *IgnoredConfig
 
-	// Database describes the gateway's database, for a request with a [wire.Proof]. Tokens
-	// are the tokens of the API. Now returns the time of this machine; nil leaves the
+	// Database describes the gateway's database, for a request with a [wire.Proof] of a token
+	// that may read. Tokens are the tokens of the API. Now returns the time of this machine; nil leaves the
 	// database out.
 	Database wire.Database
-	Tokens   []string
+	Tokens   []Token
 	Now      core.Clock
 
 	// Metrics serves the measurements; nil leaves the route out.
@@ -59,7 +59,18 @@ type OpsOptions struct {
 // database returns the description of the database for a request; nil if the request may
 // not have it.
 func (o *OpsOptions) database(r *http.Request) *wire.Database {
-	if o.Now == nil || o.Database.ID == "" || !wire.Proves(r.Header.Get(wire.Proof), o.Tokens, o.Now()) {
+	proof := r.Header.Get(wire.Proof)
+	if o.Now == nil || o.Database.ID == "" || proof == "" {
+		return nil
+	}
+	var readers []string
+	for _, t := range o.Tokens {
+		if t.Role.Includes(core.RoleRead) {
+			readers = append(readers, t.Text)
+		}
+	}
+	// An API without tokens is open. One whose tokens all lack the role has no reader.
+	if len(o.Tokens) > 0 && len(readers) == 0 || !wire.Proves(proof, readers, o.Now()) {
 		return nil
 	}
 	return &o.Database

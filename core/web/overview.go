@@ -20,15 +20,15 @@ type OverviewOptions struct {
 	// Look returns the news since a cursor; see [manage.Tail].
 	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Overview returns the routes about the whole gateway: its state, its news, and the list of
 // its routes.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		v, token := &overviewRoutes{OverviewOptions: o}, newBearer(o.Tokens)
+		v, token := &overviewRoutes{OverviewOptions: o}, newKeyring(o.Tokens)
 		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
 		r.Get("/api/tail", d.viewing(token, d.charged(d.pageBytes(), v.tail)))
 		r.Get("/openapi.json", d.viewing(token, d.charged(listBytes, v.describe)))

@@ -38,8 +38,8 @@ type QueuesOptions struct {
 	Puller  Puller
 	Manager QueueManager
 
-	// Tokens are the bearer tokens of operators, each of which opens their routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes of operators open.
+	Tokens []Token
 
 	// Keys are the bearer keys of the consumers, by queue; each of them opens its queue, and
 	// none leaves it open. Every queue is in it.
@@ -55,7 +55,7 @@ type QueuesOptions struct {
 // Queues returns the routes of queues, for consumers and for operators.
 func Queues(o QueuesOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		q := &queueRoutes{d, o, newBearer(o.Tokens), map[string]*bearer{}}
+		q := &queueRoutes{d, o, newKeyring(o.Tokens), map[string]*bearer{}}
 		for name, keys := range o.Keys {
 			q.keys[name] = newBearer(keys)
 		}
@@ -76,17 +76,25 @@ func Queues(o QueuesOptions) Piece {
 type queueRoutes struct {
 	*Door
 	QueuesOptions
-	token *bearer
+	token *keyring
 	keys  map[string]*bearer
 }
 
-// consumer returns the queue of a request that has the queue's key. An unknown queue has no
-// key to check.
+// consumer returns the queue of a request that has the queue's key, or a token with the role of
+// the route. An unknown queue has no key to check.
 func (q *queueRoutes) consumer(w http.ResponseWriter, r *http.Request) (string, error) {
 	name := segment(r, "name")
 	key, known := q.keys[name]
 	if !known {
 		return "", pull.ErrQueue
+	}
+	if key != nil && key.find(r) >= 0 {
+		return name, nil
+	}
+	// The role counts also if the queue is open: a token never does more than its role says. A
+	// token with all rights has no name, and opens only queues without a key.
+	if token, ok := q.token.named(r); ok {
+		return name, token.allows(w, roles[Route{r.Method, r.Pattern}])
 	}
 	return name, key.check(w, r)
 }

@@ -65,6 +65,7 @@ var (
 	errTooMany  = &verdict{status: 429, text: "Too many requests", retryAfter: time.Second, reason: "rate"}
 	errSlow     = &verdict{status: 408, text: "Request timeout"}
 	errTrouble  = &verdict{status: 500, text: "internal error", explains: true}
+	errLowRole  = &verdict{status: 403, reason: "role"}             // the text names the token
 	errGone     = &verdict{status: 503, text: "Client has hung up"} // the client does not read it
 	errNoRoute  = &verdict{status: 404, text: "not found", explains: true}
 	errNoMethod = &verdict{status: 405, text: "method not allowed", explains: true}
@@ -72,7 +73,7 @@ var (
 
 // Reasons are the reasons with which Settings.Refused is called.
 func Reasons() (all []string) {
-	for _, v := range []*verdict{errBusy, errTooMany, errPolls, errQueuePolls, errAddressPolls, errUnread, errUnreadHere} {
+	for _, v := range []*verdict{errBusy, errTooMany, errPolls, errQueuePolls, errAddressPolls, errUnread, errUnreadHere, errLowRole} {
 		all = append(all, v.reason)
 	}
 	return all
@@ -103,7 +104,8 @@ const worthDraining = 64 << 10
 // other error the caller learns nothing, and the log has all of it.
 func (d *Door) fail(w http.ResponseWriter, r *http.Request, err error) {
 	v := d.judge(r, err)
-	// Only refusals because of load are counted here. The others are statuses, which Served counts.
+	// Refusals because of load or of a role are counted here. The others are statuses, which Served
+	// counts.
 	if v.reason != "" && d.Refused != nil {
 		d.Refused(v.reason)
 	}
@@ -199,6 +201,12 @@ func (d *Door) judge(r *http.Request, err error) *verdict {
 	case errors.As(err, &refusal) && refusal.Kind == core.Unavailable:
 		d.logRefusal(r, err)
 		return &verdict{status: 503, text: refusal.Message, retryAfter: cmp.Or(refusal.RetryAfter, comeBack)}
+	// The caller is known, so the log names its token.
+	case errors.Is(err, errRole) && errors.As(err, &refusal):
+		low := *errLowRole
+		low.text = refusal.Message
+		d.Log.WarnContext(r.Context(), "request refused", append(about(r, &low), "reason", low.reason)...)
+		return &low
 	case errors.Is(err, intake.ErrNotText) && errors.As(err, &refusal):
 		return &verdict{status: statuses[refusal.Kind], text: refusal.Message, detail: refusal.Error()}
 	case errors.As(err, &refusal):

@@ -23,14 +23,14 @@ type RunManager interface {
 type RunsOptions struct {
 	Manager RunManager
 
-	// Tokens are the bearer tokens of operators, each of which opens the routes; none leaves them open.
-	Tokens []string
+	// Tokens are the tokens of the API; none leaves the routes open.
+	Tokens []Token
 }
 
 // Runs returns the routes of workflow runs.
 func Runs(o RunsOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		runs, token := &runRoutes{d, o.Manager}, newBearer(o.Tokens)
+		runs, token := &runRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/workflow-runs", d.viewing(token, runs.charged(listBytes, runs.list)))
 		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(d.runBytes(), runs.inspect)))
 		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))

@@ -62,7 +62,7 @@ func TestReceiversLearnOfRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		l := &listener{}
-		h := web.Handler(web.Settings{MaxBodySize: 1000, MaxInbound: 1}, web.Intake(web.IntakeOptions{Receiver: l, Tokens: []string{"s3cret"}}))
+		h := web.Handler(web.Settings{MaxBodySize: 1000, MaxInbound: 1}, web.Intake(web.IntakeOptions{Receiver: l, Tokens: []web.Token{{Text: "s3cret", Role: core.RoleAdmin}}}))
 		r := httptest.NewRequest("POST", tt.path, strings.NewReader("{}"))
 		r.Header.Set("Authorization", "Bearer s3cret")
 		tt.change(r)

@@ -67,8 +67,8 @@ type Settings struct {
 	// Counts are the counts to which the limits apply. Nil counts for this handler alone.
 	Counts *Counts
 
-	// Refused is called with the reason when the gateway is too busy for a request. It may
-	// be nil.
+	// Refused is called with the reason when the gateway is too busy for a request, or when
+	// the role of a token does not open its route. It may be nil.
 	Refused func(reason string)
 
 	// Served is called for every answered request, with the pattern of its route, its
@@ -167,7 +167,8 @@ func (d *Door) rescue(w http.ResponseWriter, r *http.Request) {
 // A method of this type reads the request strictly (queryOf, optional or body), calls one method
 // of a service, and writes the result (writeJSON, writePieces or received). It returns the errors
 // of all three unchanged. To add a route: write such a method, register it in a [Piece] with
-// receiving, viewing, changing or polling, describe it in openapi.yaml, and add a transcript.
+// receiving, viewing, changing or polling, give it a role in roles.go, describe it in
+// openapi.yaml, and add a transcript.
 type route func(http.ResponseWriter, *http.Request) error
 
 // receiving serves a route whose requests have a body, which [Door.body] reads. A request
@@ -202,12 +203,12 @@ func slotted(serve route) route {
 }
 
 // viewing serves an operator's route that changes nothing, and has no body.
-func (d *Door) viewing(token *bearer, serve route) http.HandlerFunc {
+func (d *Door) viewing(token *keyring, serve route) http.HandlerFunc {
 	return d.receiving(&d.budgets.operators, token.only(slotted(serve)))
 }
 
 // changing serves an operator's route that changes something, and may have a body.
-func (d *Door) changing(token *bearer, serve route) http.HandlerFunc {
+func (d *Door) changing(token *keyring, serve route) http.HandlerFunc {
 	return d.receiving(&d.budgets.operators, token.only(serve))
 }
 

@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 type world struct {
 	t        *testing.T
 	settings web.Settings
-	tokens   []string
+	tokens   []web.Token
+	metrics  http.Handler
 	store    *store
 	counter  *counter
 	clerk    *clerk
@@ -89,7 +90,12 @@ func (w *world) set(setting string) {
 	case "trust_proxy":
 		w.settings.Clients.TrustProxy = true
 	case "auth_token":
-		w.tokens = strings.Split(value, ",")
+		for text := range strings.SplitSeq(value, ",") {
+			w.tokens = append(w.tokens, web.Token{Text: text, Role: core.RoleAdmin})
+		}
+	case "token": // name role text
+		parts := strings.Fields(value)
+		w.tokens = append(w.tokens, web.Token{Name: parts[0], Role: core.Role(parts[1]), Text: parts[2]})
 	case "config": // invalid, forbidden, unreachable
 		w.ignored = &web.IgnoredConfig{Why: core.ReloadResult(value), Since: time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.UTC)}
 	case "export": // breaks
@@ -108,7 +114,7 @@ func (w *world) handler() http.Handler {
 	}
 	return web.Handler(w.settings,
 		web.Intake(web.IntakeOptions{Receiver: w.intake(), Tokens: w.tokens}),
-		web.Ops(web.OpsOptions{Depth: w.store.Depth, Writes: w.store.Writes, Ignored: func() *web.IgnoredConfig { return w.ignored }}),
+		web.Ops(web.OpsOptions{Depth: w.store.Depth, Writes: w.store.Writes, Ignored: func() *web.IgnoredConfig { return w.ignored }, Metrics: w.metrics}),
 		web.Queues(web.QueuesOptions{Puller: w.counter, Manager: w.counter, Tokens: w.tokens, Keys: map[string][]string{"work": nil, "locked": {"k3y", "n3w"}}, MaxReply: w.maxReply}),
 		web.Callback(web.CallbackOptions{Resume: w.clerk.Resume}),
 		web.Runs(web.RunsOptions{Manager: w.clerk, Tokens: w.tokens}),

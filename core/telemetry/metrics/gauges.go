@@ -43,11 +43,11 @@ func (m *Metrics) Clients(unread, polls func() int, reasons []string) {
 	}
 	gauge("unread_reply_bytes", "Bytes of replies that are being made, or wait for their clients to read them.", unread)
 	gauge("waiting_polls", "Requests for messages of queues that are being served; most of them wait.", polls)
-	family := factory{m.registry}.counter("requests_refused_total", "Requests that were refused because of others, by the limit that they met.", "reason")
+	family := factory{m.registry}.counter("requests_refused_total", "Requests that were refused because of others, by the limit that they met, or because of the role of their token.", "reason")
 	m.refusals.Store(new(wording(family, append(reasons[:len(reasons):len(reasons)], telemetry.Other))))
 }
 
-// Refused counts a request that met a limit.
+// Refused counts a request that met a limit, or whose token lacks the role of its route.
 func (m *Metrics) Refused(reason string) {
 	if all := m.refusals.Load(); all != nil {
 		all.count(reason)

@@ -40,9 +40,9 @@ var methods = []string{
 
 // Statuses of replies. All others share a counter.
 var (
-	answered = []int{200, 400, 401, 404, 500, 503}
-	bodied   = []int{202, 403, 408, 413, 415} // also for routes that read a body
-	unfound  = []int{404, 405, 429, 500}      // for requests without a route, or refused before the routes
+	answered = []int{200, 400, 401, 403, 404, 500, 503}
+	bodied   = []int{202, 408, 413, 415} // also for routes that read a body
+	unfound  = []int{404, 405, 429, 500} // for requests without a route, or refused before the routes
 )
 
 // newRequests makes the counters of requests without a route. [Metrics.Expect] adds routes.
