@@ -6,12 +6,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Token is a token of the API with a name and a role.
+// Token is an owner of tokens of the API, with a role.
 type Token struct {
 	// Name says whose token it is. Logs and replies show it; required.
 	Name string `yaml:"name" required:""`
-	// Token is the bearer token; required.
-	Token Secret `yaml:"token" required:""`
+	// Token is the bearer token, or several of which each is accepted; required.
+	Token Secrets `yaml:"token" required:""`
 	// Role is send (send events), read (see everything), operate (both, and every change from
 	// which nothing is lost) or admin (everything); required.
 	Role core.Role `yaml:"role" required:"" oneof:"send read operate admin"`
@@ -23,7 +23,7 @@ func (a API) Granting(role core.Role) Secrets {
 	all := slices.Clone(a.AuthToken)
 	for _, t := range a.Tokens {
 		if t.Role.Includes(role) {
-			all = append(all, t.Token)
+			all = append(all, t.Token...)
 		}
 	}
 	return all
@@ -31,7 +31,7 @@ func (a API) Granting(role core.Role) Secrets {
 
 // Locked reports whether the API asks for a token.
 func (a API) Locked() bool {
-	return len(a.AuthToken) > 0 || slices.ContainsFunc(a.Tokens, func(t Token) bool { return t.Token != "" })
+	return len(a.AuthToken) > 0 || slices.ContainsFunc(a.Tokens, func(t Token) bool { return len(t.Token) > 0 })
 }
 
 // tokens checks the names of tokens, and that each text has one role.
@@ -51,12 +51,14 @@ func (k *checker) tokens() {
 		default:
 			named[t.Name] = path + ".name"
 		}
-		switch other := held[t.Token]; {
-		case t.Token == "": // reported as missing or empty
-		case other != "":
-			k.problem(path+".token", "is the same as %s; each token has one role, so it may be given once", other)
-		default:
-			held[t.Token] = path + ".token"
+		for _, s := range t.Token {
+			switch other, here := held[s], path+".token"; {
+			case s == "", other == here: // reported as empty, or given twice with one role
+			case other != "":
+				k.problem(here, "is the same as %s; each token has one role, so it may be given once", other)
+			default:
+				held[s] = here
+			}
 		}
 	}
 }
@@ -69,12 +71,12 @@ func (w warner) tokens() {
 	w.secrets("api.auth_token", w.API.AuthToken...)
 	for i, t := range w.API.Tokens {
 		path := index("api.tokens", i) + ".token"
-		w.secrets(path, t.Token)
+		w.secrets(path, t.Token...)
 		if t.Role.Includes(core.RoleOperate) {
 			continue
 		}
 		for _, q := range w.SortedQueues() {
-			if slices.Contains(q.APIKey, t.Token) {
+			if slices.ContainsFunc(t.Token, func(s Secret) bool { return slices.Contains(q.APIKey, s) }) {
 				w.problem(path, "is also %s.api_key, so it receives and acks that queue's messages, which its role %s does not allow", join("queues", q.Name), t.Role)
 			}
 		}

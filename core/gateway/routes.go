@@ -72,7 +72,9 @@ func apiTokens(c *config.Config) (all []web.Token) {
 		all = append(all, web.Token{Text: text, Role: core.RoleAdmin})
 	}
 	for _, t := range c.API.Tokens {
-		all = append(all, web.Token{Name: t.Name, Text: t.Token.Reveal(), Role: t.Role})
+		for _, text := range reveal(t.Token) {
+			all = append(all, web.Token{Name: t.Name, Text: text, Role: t.Role})
+		}
 	}
 	return all
 }

@@ -6,7 +6,7 @@
 //
 //	security headers, panics ─▶ rate of the client ─▶ no browser for a page elsewhere
 //	  ─▶ length, where no body belongs
-//	  ─▶ route known, method ─▶ token ─▶ source known, address allowed
+//	  ─▶ route known, method ─▶ token and its role ─▶ source known, address allowed
 //	  ─▶ encoding, length ─▶ the body arrives ─▶ a free slot ─▶ the service decides
 //
 // No client can keep other clients out by being slow. It has a share of the connections
@@ -17,6 +17,8 @@
 // a reply has a deadline (outflow.go, reply.go). Requests that a browser makes for a page of
 // another origin change nothing (crosssite.go). A full house still answers /health and
 // /metrics, on connections for probes.
+//
+// A token of the API opens the routes that its role includes: roles.go lists them.
 //
 // Routes come in pieces: [Intake], [Callback], [Queues], [Events], [Jobs], [Breakers],
 // [Runs], [Overview], [Ops] and [Echo]. The binary serves all of them, and a function one
