@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
@@ -23,6 +24,7 @@ type answer struct {
 	Duplicate  bool    `json:"duplicate"`
 	Jobs       *int    `json:"jobs_created"`
 	message    string
+	lowRole    bool // the role of the token does not allow to send
 }
 
 // maxAnswer bounds the bytes of an answer that are read.
@@ -47,7 +49,7 @@ func readAnswer(r *http.Response) (answer, error) {
 	} else {
 		ans.message = refused.Error
 	}
-	ans.StatusCode = r.StatusCode
+	ans.StatusCode, ans.lowRole = r.StatusCode, remote.LacksRole(r)
 	return ans, nil
 }
 
@@ -65,7 +67,9 @@ func (ans answer) refused(source config.Source) error {
 	hint := ""
 	switch {
 	case ans.StatusCode == http.StatusUnauthorized && source.Type == "event":
-		hint = "; is it running with the same api.auth_token?"
+		hint = "; is it running with the same api.auth_token and api.tokens?"
+	case ans.lowRole:
+		hint = "; " + roleAdvice
 	case ans.StatusCode == http.StatusUnauthorized && source.Type == "sns":
 		hint = "; is it running with the same topic_arns and skip_verify for this source?"
 	case ans.StatusCode == http.StatusUnauthorized:

@@ -50,7 +50,7 @@ func TestDoctorFromOutside(t *testing.T) {
 		{"open", distant{health: well, stats: "{}"}, fine +
 			"warning  security  the management API asks for no token: everyone who reaches it may read and change everything; set api.auth_token\n" + closed, exitDone},
 		{"another token", distant{health: well, token: "another"}, fine +
-			"failed   security  the gateway at $AT refused the token; is it api.auth_token of its configuration?\n", exitFailed},
+			"failed   security  the gateway at $AT refused the token; is it in api.auth_token or api.tokens of its configuration?\n", exitFailed},
 		{"ill", distant{health: stub{status: 503, body: `{"status":"error","detail":"disk \u001b full"}`}, token: "t"},
 			`failed   server    the gateway at $AT is not well: disk \x1b full; see its log` + "\n" + taken + closed, exitFailed},
 		{"behind", distant{health: stub{status: 200, body: `{"status":"ok","queue_depth":3,"config":{"state":"unreachable","since":"\u001b"}}`}, token: "t"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/remote"
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/wire"
 )
@@ -55,11 +56,8 @@ func (a *app) servedDatabase(ctx context.Context, cfg *config.Config) (served wi
 	if err != nil {
 		return served, "", false
 	}
-	token := ""
-	if len(cfg.API.AuthToken) > 0 {
-		token = cfg.API.AuthToken[0].Reveal()
-	}
-	// The gateway names its database only to a caller that knows the token. The proof is a hash
+	token := cfg.API.Granting(core.RoleRead).First()
+	// The gateway names its database only to a caller that knows a token which may read. The proof is a hash
 	// with the time, so that the token itself is not sent to a program that may not be the
 	// gateway.
 	r.Header.Set(wire.Proof, wire.ProofOf(token, a.clock()))

@@ -21,7 +21,7 @@ import (
 // remoteFlags registers the flags for commands on a server.
 func (a *app) remoteFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.urlFlag, "url", "", "`address` of a running gateway to work on, in place of the configured database")
-	flags.StringVar(&a.tokenFlag, "token", "", "its api.auth_`token`; other users see it in the process list, unlike GATEWAY_TOKEN")
+	flags.StringVar(&a.tokenFlag, "token", "", "a `token` of its api.auth_token or api.tokens; other users see it in the process list, unlike GATEWAY_TOKEN")
 	flags.StringVar(&a.tokenFile, "token-file", "", "`file` that holds the token, - for standard input")
 }
 
@@ -161,7 +161,10 @@ func (a *app) warnUnencrypted(to *url.URL, token string) {
 }
 
 // tokenAdvice is the advice in errors about a request without a token.
-const tokenAdvice = "put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"
+const tokenAdvice = "put one of its api.auth_token or api.tokens into GATEWAY_TOKEN, or a file for --token-file"
+
+// roleAdvice is the advice in errors about a token whose role is too low.
+const roleAdvice = "put a token with the needed role into GATEWAY_TOKEN, or a file for --token-file"
 
 // client returns a client for the server at --url. It sends nothing yet.
 func (a *app) client(ctx context.Context) (*remote.Client, error) {
@@ -178,7 +181,7 @@ func (a *app) client(ctx context.Context) (*remote.Client, error) {
 		Base:    base,
 		Token:   token,
 		Version: readBuild().Version,
-		Advice:  remote.Advice{Address: "--url", Token: tokenAdvice},
+		Advice:  remote.Advice{Address: "--url", Token: tokenAdvice, Role: roleAdvice},
 	}), nil
 }
 

@@ -47,9 +47,12 @@ func TestWhatAServerSays(t *testing.T) {
 		want        string // $AT is the address
 	}{
 		{"no token", "", stub{status: 401, body: "Invalid token"}, "jobs list",
-			"the gateway at $AT asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"},
+			"the gateway at $AT asks for a token; put one of its api.auth_token or api.tokens into GATEWAY_TOKEN, or a file for --token-file"},
 		{"wrong token", "wrong", stub{status: 401, body: "Invalid token"}, "jobs list",
-			"the gateway at $AT refused the token; is it api.auth_token of its configuration?"},
+			"the gateway at $AT refused the token; is it in api.auth_token or api.tokens of its configuration?"},
+		{"low role", "reads", stub{status: 403, header: `WWW-Authenticate: Bearer error="insufficient_scope"`, body: `{"error":"token \"ci\" has the role read; this needs operate"}`}, "jobs retry",
+			`the gateway at $AT refused this: token "ci" has the role read; this needs operate; put a token with the needed role into GATEWAY_TOKEN, or a file for --token-file`},
+		{"not allowed", "", stub{status: 403, body: `{"error":"Forbidden"}`}, "jobs list", "Forbidden"},
 		{"no such event", "", stub{status: 404, body: `{"error":"event not found"}`}, "inspect " + someID, "event not found"},
 		{"no such route", "", stub{status: 404, body: `{"error":"not found"}`}, "events list",
 			"the gateway at $AT does not know GET /api/events; is it of this version (devel)?"},

@@ -21,7 +21,7 @@ content type and ce-* headers as they were received. The gateway takes them as n
 events, an empty payload as {}; the sources must exist there, with the type event.
 
 The gateway is that of the configuration, or --target. Its token is what --token,
---token-file or GATEWAY_TOKEN gives, else api.auth_token of the configuration, which is
+--token-file or GATEWAY_TOKEN gives, else a token of the configuration, which is
 sent only to this machine and to server.public_url. Asks before, unless -y is given,
 which standard input needs.
 
@@ -173,7 +173,7 @@ func (a *app) aim(ctx context.Context, cfg *config.Config, r *localReplay) (err 
 		return err
 	}
 	r.bearer = given
-	if own := cfg.API.AuthToken.First(); given == "" && own != "" {
+	if own := cfg.API.Granting(core.RoleSend).First(); given == "" && own != "" {
 		if r.withheld = !r.own(cfg); !r.withheld {
 			r.bearer = own
 		}

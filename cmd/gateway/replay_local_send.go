@@ -193,11 +193,13 @@ func (p *posting) post(ctx context.Context, e exported) (duplicate bool, err err
 		case code >= 200 && code < 300:
 			return ans.Duplicate, nil
 		case code == http.StatusUnauthorized && p.withheld:
-			return false, hopeless("the gateway at %s asks for a token, and api.auth_token of this configuration is sent only to this machine and to server.public_url; put the token into GATEWAY_TOKEN, or a file for --token-file", p.to)
+			return false, hopeless("the gateway at %s asks for a token, and the token of this configuration is sent only to this machine and to server.public_url; put the token into GATEWAY_TOKEN, or a file for --token-file", p.to)
 		case code == http.StatusUnauthorized && p.bearer == "":
 			return false, hopeless("the gateway at %s asks for a token; %s", p.to, tokenAdvice)
 		case code == http.StatusUnauthorized:
-			return false, hopeless("the gateway at %s refused the token; is it api.auth_token of its configuration?", p.to)
+			return false, hopeless("the gateway at %s refused the token; is it in api.auth_token or api.tokens of its configuration?", p.to)
+		case ans.lowRole:
+			return false, hopeless("the gateway at %s refused this: %s; %s", p.to, terminal.Clip(ans.message, 200), roleAdvice)
 		}
 		return false, errors.New(strings.TrimSuffix(remote.Status(ans.StatusCode)+": "+terminal.Clip(ans.message, 200), ": "))
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -129,8 +130,9 @@ func TestReplayWaitsForTheBusy(t *testing.T) {
 // TestReplayStops: an error that would hit every event ends the replay and is printed once.
 func TestReplayStops(t *testing.T) {
 	for _, c := range []struct{ name, bearer, answer, want string }{
-		{"no token", "", "401 Invalid token", "the gateway at http://gateway.example asks for a token; put its api.auth_token into GATEWAY_TOKEN, or a file for --token-file"},
-		{"wrong token", "t", "401 Invalid token", "the gateway at http://gateway.example refused the token; is it api.auth_token of its configuration?"},
+		{"no token", "", "401 Invalid token", "the gateway at http://gateway.example asks for a token; put one of its api.auth_token or api.tokens into GATEWAY_TOKEN, or a file for --token-file"},
+		{"wrong token", "t", "401 Invalid token", "the gateway at http://gateway.example refused the token; is it in api.auth_token or api.tokens of its configuration?"},
+		{"low role", "t", `403 token "ci" has the role read; this needs send`, `the gateway at http://gateway.example refused this: token "ci" has the role read; this needs send; put a token with the needed role into GATEWAY_TOKEN, or a file for --token-file`},
 		{"no gateway", "", "stranger", "what answers at http://gateway.example is not a gateway: 200 OK; give the address of one with --target"},
 		{"nobody there", "", "dial", `no gateway answers at http://gateway.example (refused); "gateway start" starts one, --target names another`},
 	} {
@@ -145,7 +147,13 @@ func TestReplayStops(t *testing.T) {
 			case c.answer == "stranger":
 				return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
 			}
-			return &http.Response{StatusCode: 401, Header: known, Body: io.NopCloser(strings.NewReader("Invalid token")), Request: r}, nil
+			status, text, _ := strings.Cut(c.answer, " ")
+			code, _ := strconv.Atoi(status)
+			refused := http.Header{"X-Api-Version": {"1"}, "Www-Authenticate": {"Bearer"}}
+			if code == 403 {
+				refused.Set("WWW-Authenticate", `Bearer error="insufficient_scope"`)
+			}
+			return &http.Response{StatusCode: code, Header: refused, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 		})
 		var out strings.Builder
 		p := &posting{app: newApp(session{stdin: strings.NewReader(strings.Repeat(lineOf("a"), 5))}.system(&out, &out)), calls: remote.HTTPClient(answerTimeout),

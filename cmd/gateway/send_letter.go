@@ -191,7 +191,7 @@ func (a *app) prove(ctx context.Context, cfg *config.Config, source config.Sourc
 		if err != nil {
 			return err
 		}
-		if token := cmp.Or(given, cfg.API.AuthToken.First()); token != "" {
+		if token := cmp.Or(given, cfg.API.Granting(core.RoleSend).First()); token != "" {
 			l.header.Set("Authorization", "Bearer "+token)
 		}
 	case source.Verify != "":

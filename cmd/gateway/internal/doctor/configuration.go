@@ -41,7 +41,7 @@ func (l *local) warned(security bool) (found []Check) {
 
 // guards are the fields that restrict access.
 var guards = []string{
-	"api.auth_token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
+	"api.auth_token", "api.tokens*.token", "api.metrics_auth_token", "database.api_token", "delivery.signing_secret",
 	"sources.*.secret", "sources.*.verify", "sources.*.skip_verify", "sources.*.topic_arns",
 	"handlers.*.signing_secret", "alerts*.signing_secret", "queues.*.api_key", "workflows.*.headers.*",
 }

@@ -98,7 +98,7 @@ func (v *outside) security(ctx context.Context) (found []Check) {
 	case err == nil:
 		add(Warning, "the management API asks for no token: everyone who reaches it may read and change everything", "set api.auth_token")
 	case core.IsKind(err, core.Unauthorized) && !v.HasToken():
-		add(Skipped, "the management API asks for a token, and none was given", "put api.auth_token into GATEWAY_TOKEN, or a file for --token-file")
+		add(Skipped, "the management API asks for a token, and none was given", "put a token that may read into GATEWAY_TOKEN, or a file for --token-file")
 	}
 	v.stats, v.apiErr = v.Glance(ctx)
 	switch {

@@ -51,6 +51,7 @@ type Options struct {
 type Advice struct {
 	Address string // the flag or field that takes an address, such as "--url"
 	Token   string // how to give a token, as an imperative
+	Role    string // how to give a token with another role, as an imperative
 }
 
 // New returns a client. It sends nothing yet.

@@ -245,6 +245,7 @@ func TestWithoutAdvice(t *testing.T) {
 		{http.Response{StatusCode: 200}, "what answers at http://h is not a gateway: 200 OK"},
 		{http.Response{StatusCode: 302, Header: http.Header{"Location": {"/login"}}}, "what answers at http://h leads elsewhere (302 Found): /login"},
 		{http.Response{StatusCode: 401, Header: http.Header{"X-Api-Version": {"1"}}}, "the gateway at http://h asks for a token"},
+		{http.Response{StatusCode: 403, Header: http.Header{"X-Api-Version": {"1"}, "Www-Authenticate": {`Bearer error="insufficient_scope"`}}}, "the gateway at http://h refused this: "},
 	} {
 		calls := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 			c.reply.Body, c.reply.Request = http.NoBody, r

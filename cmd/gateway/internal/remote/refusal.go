@@ -89,7 +89,11 @@ func (c *Client) refusal(r *http.Response, text string) error {
 		}
 		return core.Refuse(core.Unauthorized, "the gateway at %s asks for a token; %s", c.base, c.advice.Token)
 	case code == http.StatusUnauthorized:
-		return core.Refuse(core.Unauthorized, "the gateway at %s refused the token; is it api.auth_token of its configuration?", c.base)
+		return core.Refuse(core.Unauthorized, "the gateway at %s refused the token; is it in api.auth_token or api.tokens of its configuration?", c.base)
+	case LacksRole(r) && c.advice.Role == "":
+		return core.Refuse(core.Forbidden, "the gateway at %s refused this: %s", c.base, text)
+	case LacksRole(r):
+		return core.Refuse(core.Forbidden, "the gateway at %s refused this: %s; %s", c.base, text, c.advice.Role)
 	// The API answers an unknown route in this way, unlike an unknown event or queue. Most
 	// likely one of the two programs is older.
 	case code == http.StatusNotFound && text == "not found", code == http.StatusMethodNotAllowed:
@@ -105,6 +109,12 @@ func (c *Client) refusal(r *http.Response, text string) error {
 		return core.Refuse(core.Unavailable, "the gateway at %s cannot do that now: %s; try again in %s s", c.base, text, clip(r.Header.Get("Retry-After"), 40))
 	}
 	return fmt.Errorf("the gateway at %s failed: %s: %s; its log says why", c.base, Status(r.StatusCode), text)
+}
+
+// LacksRole reports whether a gateway refused a token because of its role. The text of the reply
+// has the role of the token and the needed role.
+func LacksRole(r *http.Response) bool {
+	return r.StatusCode == http.StatusForbidden && strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope")
 }
 
 // known returns the refusal with this text, if commands treat it in a special way.
