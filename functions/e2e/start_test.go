@@ -140,13 +140,15 @@ func TestSecrets(t *testing.T) {
 	vault := lambda.NewSecrets(t)
 	vault.Unready = 100 * time.Millisecond
 	vault.Parameters["/gateway/database"] = strings.TrimPrefix(db.env[0], "DATABASE_URL=")
-	vault.Secrets["gateway"] = `{"token":"` + apiToken + `"}`
+	const readToken = "a-token-of-a-dashboard-0123456789"
+	vault.Secrets["gateway"] = `{"token":"` + apiToken + `","read":"` + readToken + `"}`
 	r := receiver.New(t)
 	d := deploy{
-		config: storyConfig + "api: {auth_token: \"${TOKEN}\"}\n", receiver: r, env: []string{"TOKEN=" + apiToken},
+		config:   storyConfig + "api: {auth_token: \"${TOKEN}\", tokens: [{name: dashboard, token: \"${READ_TOKEN}\", role: read}]}\n",
+		receiver: r, env: []string{"TOKEN=" + apiToken, "READ_TOKEN=" + readToken},
 		change: func(o *lambda.Options) {
 			o.Secrets = vault
-			o.Env = append(append([]string{}, o.Env...), "DATABASE_URL=ssm:/gateway/database", "TOKEN=secretsmanager:gateway#token")
+			o.Env = append(append([]string{}, o.Env...), "DATABASE_URL=ssm:/gateway/database", "TOKEN=secretsmanager:gateway#token", "READ_TOKEN=secretsmanager:gateway#read")
 		},
 	}.new(t, db)
 	authorized := []string{"Authorization", "Bearer " + apiToken}
@@ -154,9 +156,17 @@ func TestSecrets(t *testing.T) {
 	r.Await(t, 20*time.Second, "/orders", 1)
 	d.must(401, "GET", "/api/queues", "")
 	d.must(200, "GET", "/api/queues", "", authorized...)
+	// A token with a role reaches the functions of both kinds of routes.
+	reader := []string{"Authorization", "Bearer " + readToken}
+	d.must(200, "GET", "/api/queues", "", reader...)
+	for _, path := range []string{"/events/order.created", "/api/jobs/retry", "/api/queues/inbox/drain"} {
+		if a := d.must(403, "POST", path, `{}`, reader...); !strings.Contains(a.body, `has the role read; this needs`) {
+			t.Errorf("POST %s with the role read: %s", path, a.body)
+		}
+	}
 	d.awaitIdle(20 * time.Second)
 	for _, f := range d.functions() {
-		if said := f.Log(); strings.Contains(said, apiToken) || strings.Contains(said, vault.Parameters["/gateway/database"]) {
+		if said := f.Log(); strings.Contains(said, apiToken) || strings.Contains(said, readToken) || strings.Contains(said, vault.Parameters["/gateway/database"]) {
 			t.Errorf("%s tells a secret: %s", f.Name, said)
 		}
 	}

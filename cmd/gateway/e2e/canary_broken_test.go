@@ -17,6 +17,9 @@ import (
 var brokenConfigs = []struct{ config, names string }{
 	{`api: {auth_token: [["<>"]]}`, "api.auth_token"},
 	{`api: {auth_token: {is: "<>"}}`, "api.auth_token"},
+	{`api: {tokens: [{name: a, token: {is: "<>"}, role: read}]}`, "api.tokens[0].token"},
+	{`api: {auth_token: "<>", tokens: [{name: a, token: "<>", role: read}]}`, "api.tokens[0].token"},
+	{`api: {tokens: {a: "<>"}}`, "api.tokens"},
 	{`api: {auth_tokn: "<>"}`, "api.auth_tokn"},
 	{`api: "<>"`, "api"},
 	{"api:\n  auth_token: \"<>\"\n  auth_token: \"<>\"", "auth_token"},

@@ -23,7 +23,11 @@ server:
   public_url: http://127.0.0.1:${PORT}
   allow_private_urls: true
   echo: true
-api: {auth_token: "<api.auth_token>"}
+api:
+  auth_token: "<api.auth_token>"
+  tokens:
+    - {name: reader, token: "<api.tokens.reader>", role: read}
+    - {name: sender, token: ["<api.tokens.sender>", "<!api.tokens.sender old>"], role: send}
 worker: {drain_timeout_secs: 5}
 delivery:
   timeout: 5s
@@ -139,7 +143,7 @@ func (h *haul) furnish(g *gateway, database string) {
 // blandFields hold no secrets: names, choices and settings. A new field of text must be added
 // here or get a canary.
 var blandFields = strings.Fields(`
-	Database.driver Database.account_id Database.database_id Server.host Server.public_url Retry.backoff
+	Database.driver Database.account_id Database.database_id Server.host Server.public_url Token.name Token.role Retry.backoff
 	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.webhook_origins Source.schedule Source.timezone Source.schema
 	Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform CircuitBreaker.count
 	Queue.source Queue.events Queue.filter Queue.idempotency_key Lines.key Lines.on_dead Alert.type Alert.on

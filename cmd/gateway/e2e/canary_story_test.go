@@ -327,6 +327,7 @@ func (c *cage) everyRoute() {
 				c.t.Errorf("%s %s = %d %s", method, path, a.status, a.body)
 			}
 			c.do(route, method, path, body, bearer(c.haul.secret("wrong token"))...)
+			c.do(route, method, path, body, bearer(c.haul.secret("api.tokens.sender"))...)
 			c.do(route, method, path, body)
 			c.do(route, method, path+"?limit=x", "\xff", c.token()...)
 		}
