@@ -6,7 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Token is an owner of tokens of the API, with a role.
+// Token is a named token of the API with a role.
 type Token struct {
 	// Name says whose token it is. Logs and replies show it; required.
 	Name string `yaml:"name" required:""`

@@ -44,7 +44,7 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 func (g *Gateway) queueRoutes(c *config.Config) web.Piece {
 	keys := map[string][]string{}
 	for _, q := range c.SortedQueues() {
-		// The key of a queue opens that queue only. The API's tokens open all that their role includes.
+		// The key of a queue opens that queue only, and only for consumers.
 		keys[q.Name] = reveal(q.APIKey)
 	}
 	// The two services share the lanes and not their state: a consumer sees a change by an operator
