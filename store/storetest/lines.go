@@ -86,6 +86,7 @@ var lineChecks = role{name: "Lines", checks: []check{
 	{saysLineOrder, "AcceptAll", lineOfMany},
 	{saysLineOrder, "concurrent callers", raceLines},
 	{saysReenters, "", lineReenters},
+	{saysReenters, "a free slot", lineReentersFree},
 	{saysFront, "", lineFront},
 	{saysNext, "", lineNext},
 	{saysNext, "settled twice", lineSettledTwice},
@@ -330,6 +331,19 @@ func lineReenters(r *rig) {
 	r.endLined(taken[1], core.Completed, 2)
 	again := r.takeLined(2, some[0])[0]
 	r.equal("attempt", again.Attempt, 2)
+}
+
+// A job that finds a free slot takes no place as well.
+func lineReentersFree(r *rig) {
+	some := r.putLined("x", 2, 2)
+	taken := r.takeLined(2, some...)
+	r.endLined(taken[0], core.Retryable, 2)
+	r.now = r.job(some[0]).DueAt
+	again := r.takeLined(2, some[0])[0]
+	r.equal("lines", r.linesOf(r.lane).Items, []core.LineState{{Key: "x", Admitted: 2}})
+	r.endLined(again, core.Completed, 2)
+	r.endLined(taken[1], core.Completed, 2)
+	r.equal("lines", len(r.linesOf(r.lane).Items), 0)
 }
 
 func lineFront(r *rig) {
