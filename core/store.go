@@ -225,6 +225,7 @@ const MaxDepth = 100_000
 // left out if Since or Until is set.
 type EventFilter struct {
 	Source, Type string
+	DeliveryID   string    // see [Event]; without a source, of any source
 	Since, Until time.Time // received at or after Since, before Until
 	After        ID        // continue below this id
 	Limit        int       // 1 to MaxPage; 0 means DefaultPage
@@ -260,7 +261,8 @@ type Ledger interface {
 	// Events lists events newest first, without their payloads and headers. The events of
 	// [AlertSource] are listed only if the filter asks for them. A caller that follows
 	// After from page to page sees every event that existed at the first page exactly
-	// once, also while events are accepted.
+	// once, also while events are accepted. A filter with a DeliveryID selects at most one
+	// event of each source.
 	Events(ctx context.Context, f EventFilter) (Page[Event], error)
 
 	// Job returns one job. For a job of a workflow, this method and Jobs return the run

@@ -270,6 +270,10 @@
 // common type that never occur together took some seconds, through all events of one of them.
 // A third index would be 4 % more.
 //
+// A delivery id is looked up in the unique index that finds repeats, once for each source that
+// has events. The sources are found in the index of sources, one index search each. On SQLite
+// with a million events of two sources that takes 0.06 ms.
+//
 // An id is made close to the time at which its event is received. If the clock is set back
 // while a process lives, ids run ahead of the clock; such an event is stored as received at
 // the time in its id. So a span of time is a span of ids, plus a minute at each end.

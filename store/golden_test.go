@@ -138,12 +138,14 @@ func listings(d Dialect) (names []string) {
 func sendListings(ctx context.Context, s *Store) {
 	at, id := time.UnixMilli(1), core.ID("id")
 	kind := core.EventFilter{Source: "source", Type: "type"}
-	for _, f := range []core.EventFilter{{}, {Since: at, Until: at}, {Source: "source"}, kind} {
+	for _, f := range []core.EventFilter{{}, {Since: at, Until: at}, {Source: "source"}, kind, {Source: "source", DeliveryID: "delivery"}} {
 		_, _ = s.Events(ctx, f)
 		_, _ = s.Nth(ctx, f, 1)
 		_, _ = s.Read(ctx, id, f)
 	}
 	_, _ = s.nthOfType(ctx, []core.EventFilter{kind, kind}, 1)
+	delivery := core.EventFilter{Source: "source", Type: "type", DeliveryID: "delivery"}
+	_, _ = s.nthOfType(ctx, []core.EventFilter{delivery, delivery}, 1)
 	for _, f := range []core.JobFilter{{}, {EventID: id}, {Lane: "lane"}} {
 		_, _ = s.Jobs(ctx, f)
 	}

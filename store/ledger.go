@@ -68,6 +68,10 @@ type query struct {
 	// MySQL and PostgreSQL see that the index has the order.
 	index        string
 	indexColumns []string
+
+	// unordered says that the listing has one row at most, and needs no ORDER BY. PostgreSQL
+	// would sort.
+	unordered bool
 }
 
 // pageTop returns the id below which a page begins.
@@ -103,14 +107,18 @@ func (q *query) and(condition string, arg any) {
 
 // ordered returns the statement with its order, by id and in a direction, and its limit.
 func (q *query) ordered(way, limit string) statement {
-	by, name := "", q.name
+	by, name := " ORDER BY ", q.name
 	for _, column := range q.indexColumns {
 		by += column + way + ", "
+	}
+	by += "id" + way
+	if q.unordered {
+		by = ""
 	}
 	if q.index != "" {
 		name += "_by_" + q.index
 	}
-	return reading(name, q.sql.String()+" ORDER BY "+by+"id"+way+" LIMIT "+limit)
+	return reading(name, q.sql.String()+by+" LIMIT "+limit)
 }
 
 // finish returns the statement with a given end, whose last parameter is the number of rows.
@@ -316,7 +324,7 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 type ledgerSQL struct {
 	event, job, attempts, depth, finished, over       statement
 	buried, calledOff                                 statement
-	sourcesOf, readJobs, eventSources                 statement
+	sources, sourcesOf, readJobs, eventSources        statement
 	lanesWaiting, lanesDead, lanesDone, lanesCanceled statement
 	events                                            eventListing
 	jobs, jobsNear                                    listing
@@ -338,6 +346,7 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		calledOff: reading("called_off", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} LIMIT {limit}) AS counted`)),
 
 		events:    d.eventListing("events", eventSummary),
+		sources:   reading("sources", d.distinctValues(`source`, `events{use events_by_source}`, `1 = 1`)),
 		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
 
 		// By the jobs of an event, or by all jobs, the newest first.

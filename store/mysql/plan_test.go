@@ -267,6 +267,13 @@ var wanted = map[string]map[string]string{
 	"turn":                   {"turns": "PRIMARY"},
 	"whose_turn":             {"turns": "PRIMARY"},
 
+	"sources":                  {"events": "events_by_source"},
+	"events_by_delivery":       {"events": "events_delivery"},
+	"nth_event_by_delivery":    {"events": "events_delivery"},
+	"oldest_event_by_delivery": {"events": "events_delivery"},
+	"event_sizes_by_delivery":  {"events": "events_delivery"},
+	"event_ids_by_delivery":    {"events": "events_delivery"},
+
 	"insert_runs":          {"jobs": "PRIMARY"},
 	"insert_first_steps":   {"runs": "PRIMARY"},
 	"situations":           {"steps": "PRIMARY", "runs": "PRIMARY", "above0": "PRIMARY"},

@@ -212,6 +212,8 @@ var wanted = map[string]string{
 	"finished": "jobs_finished", "over": "jobs_finished", "buried": "jobs_dead", "jobs_of": "jobs_event", "attempts_of": "attempts_pkey", "read_events": "events_pkey",
 	"events_by_source": "events_by_source", "events_by_kind": "events_by_kind", "nth_event_by_source": "events_by_source", "nth_event_by_kind": "events_by_kind",
 	"oldest_event_by_source": "events_by_source", "oldest_event_by_kind": "events_by_kind", "event_sizes_by_source": "events_by_source", "event_sizes_by_kind": "events_by_kind",
+	"events_by_delivery": "events_delivery", "nth_event_by_delivery": "events_delivery", "oldest_event_by_delivery": "events_delivery", "event_sizes_by_delivery": "events_delivery",
+	"event_ids_by_delivery": "events_delivery", "sources": "events_by_source",
 	"nth_event": "events_pkey", "oldest_event": "events_pkey", "event_sizes": "events_pkey", "hold_events": "events_pkey", "replayed": "jobs_pkey",
 	"turn": "turns_pkey", "whose_turn": "turns_pkey", "over_runs": "runs_finished",
 	"purge_steps": "steps_path", "purge_history": "history_pkey", "purge_callbacks": "callbacks_step",

@@ -15,7 +15,7 @@ import (
 // every other status. Those few are as old as possible, so that a listing reaches them last.
 const (
 	askEvents = numbers + `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%025d', i), iif(i % 10 = 0, 'crm', 'shop'), 'order.created', '{"total": 42, "pad": "' || hex(zeroblob(200)) || '"}',
-		'application/json', '', NULL, 1000 + i FROM n`
+		'application/json', '', 'delivery ' || i, 1000 + i FROM n`
 	askJobs = numbers + intoJobs + `SELECT printf('1%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`
 	askFew = numbers + intoJobs + `SELECT ?2 || printf('%025d', i), printf('0%025d', i), 'handler/h' || (i % 20), NULL,
@@ -81,6 +81,7 @@ func BenchmarkAsked(b *testing.B) {
 	ask("events", events(core.EventFilter{}))
 	ask("events/crm", events(core.EventFilter{Source: "crm"}))
 	ask("events/nobody", events(core.EventFilter{Source: "nobody"}))
+	ask("events/delivery", events(core.EventFilter{DeliveryID: "delivery 777777"}))
 	ask("jobs", jobs(core.JobFilter{}))
 	for _, st := range core.Statuses() {
 		ask("jobs/"+string(st), jobs(core.JobFilter{Status: st}))

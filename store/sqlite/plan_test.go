@@ -99,6 +99,8 @@ const (
 	byID     = "SEARCH events USING INDEX sqlite_autoindex_events_1 (id>? AND id<?)"
 	bySource = "SEARCH events USING INDEX events_by_source (source=? AND id>? AND id<?)"
 	byKind   = "SEARCH events USING INDEX events_by_kind (type=? AND source=? AND id>? AND id<?)"
+
+	byDelivery = "SEARCH events USING INDEX events_delivery (source=? AND delivery_id=?)"
 )
 
 func covered(step string) string { return strings.Replace(step, "INDEX", "COVERING INDEX", 1) }
@@ -106,6 +108,7 @@ func covered(step string) string { return strings.Replace(step, "INDEX", "COVERI
 // listings are the statements that read a table in the order of a key until a page is full, with
 // their plans.
 var listings = map[string][]string{
+	"events_by_delivery": {byDelivery}, "nth_event_by_delivery": {byDelivery}, "oldest_event_by_delivery": {byDelivery}, "event_ids_by_delivery": {byDelivery}, "event_sizes_by_delivery": {byDelivery},
 	"events": {byID}, "events_by_source": {bySource}, "events_by_kind": {byKind},
 	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_kind": {covered(byKind), byKind}, "event_ids_by_kind": {covered(byKind), byKind},
 	"oldest_event": {byID}, "oldest_event_by_source": {covered(bySource)}, "oldest_event_by_kind": {covered(byKind), byKind},
@@ -136,7 +139,7 @@ var wanted = map[string]string{
 	"pick_callbacks": "callbacks_step (run_id=?)", "delete_attempts": "PRIMARY KEY (job_id=? AND lease=?)",
 	"delete_history": "PRIMARY KEY (run_id=? AND seq=?)", "slice_attempts": "PRIMARY KEY (job_id>?)", "slice_steps": "COVERING INDEX steps_path",
 	"slice_history": "PRIMARY KEY (run_id>?)", "slice_callbacks": "COVERING INDEX callbacks_step (run_id>?)",
-	"jobs_near": "PRIMARY KEY (id<?)", "event_sources": "sqlite_autoindex_events_1 (id=?)", "read_jobs": "PRIMARY KEY (id=?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
+	"jobs_near": "PRIMARY KEY (id<?)", "event_sources": "sqlite_autoindex_events_1 (id=?)", "read_jobs": "PRIMARY KEY (id=?)", "sources": "COVERING INDEX events_by_source (source>?)", "sources_of": "COVERING INDEX events_by_kind (type=? AND source>?)",
 	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
 	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",

@@ -47,6 +47,8 @@ var archive = role{name: "Archive", checks: []check{
 	{saysRead, "page by page", readPages},
 	{saysReadMore, "", readMore},
 	{saysReadAfter, "", readAfter},
+	{saysByDelivery, "", selectDelivery},
+	{saysByDelivery, "page by page", pageDelivery},
 	{saysJobsOf, "", jobsOfEvents},
 	{saysJobsOf, "a lease that is over", jobsOfOver},
 	{saysNoJobsOf, "", jobsOfNone},

@@ -16,6 +16,7 @@ import (
 // selects reports whether a filter selects an event. It ignores the filter's After and Limit.
 func selects(f core.EventFilter, e core.Event) bool {
 	return (e.Source == f.Source || f.Source == "" && e.Source != core.AlertSource) && (f.Type == "" || e.Type == f.Type) &&
+		(f.DeliveryID == "" || e.DeliveryID == f.DeliveryID) &&
 		!e.CreatedAt.Before(f.Since) && (f.Until.IsZero() || e.CreatedAt.Before(f.Until))
 }
 

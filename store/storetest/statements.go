@@ -193,7 +193,7 @@ func eachArrival(r *rig) {
 // each filter for which a store uses another index.
 func eachOperation(r *rig, j core.TakenJob) {
 	narrow := core.EventFilter{Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now.Add(time.Hour)}
-	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}} {
+	for _, f := range []core.EventFilter{{}, narrow, {Source: "shop"}, {Type: "order.created"}, {Type: "order"}, {Source: "shop", DeliveryID: "each statement"}, {DeliveryID: "each statement"}} {
 		r.nth(f, 3)
 		f.Limit = 3
 		r.read(j.Event.ID, f)
@@ -216,6 +216,7 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.depth()
 	r.events(core.EventFilter{})
 	r.events(core.EventFilter{Source: "shop"})
+	r.events(core.EventFilter{Type: "order.created", DeliveryID: "each statement"})
 	r.events(core.EventFilter{Source: "shop", Type: "order", Since: r.now.Add(-time.Hour), Until: r.now, After: core.FirstID(r.now)}) // some ids lie between these times
 	r.jobs(core.JobFilter{})
 	r.jobs(core.JobFilter{EventID: j.Event.ID})

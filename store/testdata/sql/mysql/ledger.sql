@@ -69,6 +69,14 @@ FROM
   WHERE canceled_lane IS NOT NULL
   LIMIT ?) AS counted
 
+-- sources
+SELECT source AS value
+FROM events FORCE INDEX (`events_by_source`)
+WHERE 1 = 1
+  AND source > ?
+ORDER BY source
+LIMIT 1
+
 -- sources_of
 SELECT source AS value
 FROM events FORCE INDEX (`events_by_kind`)

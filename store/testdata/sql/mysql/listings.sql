@@ -166,6 +166,42 @@ WHERE type = ?
 ORDER BY type, source, id
 LIMIT ?
 
+-- events_by_delivery
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events FORCE INDEX (`events_delivery`)
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ?
+
+-- nth_event_by_delivery
+SELECT id
+FROM events FORCE INDEX (`events_delivery`)
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1 OFFSET ?
+
+-- oldest_event_by_delivery
+SELECT id
+FROM events FORCE INDEX (`events_delivery`)
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1
+
+-- event_sizes_by_delivery
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events FORCE INDEX (`events_delivery`)
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ?
+
 -- event_ids_by_kind
 SELECT id
 FROM events FORCE INDEX (`events_by_kind`)
@@ -176,6 +212,16 @@ WHERE type = ?
   AND source = ?
   AND id < ?
 ORDER BY type DESC, source DESC, id DESC
+LIMIT ?
+
+-- event_ids_by_delivery
+SELECT id
+FROM events FORCE INDEX (`events_delivery`)
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+  AND type = ?
 LIMIT ?
 
 -- jobs

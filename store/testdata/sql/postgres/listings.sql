@@ -150,6 +150,42 @@ WHERE type = ?
 ORDER BY type, source, id
 LIMIT ?::bigint
 
+-- events_by_delivery
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ?::bigint
+
+-- nth_event_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1 OFFSET ?::bigint
+
+-- oldest_event_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1
+
+-- event_sizes_by_delivery
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ?::bigint
+
 -- event_ids_by_kind
 SELECT id
 FROM events
@@ -158,6 +194,16 @@ WHERE type = ?
   AND type = ?
   AND (source, id) < (?, ?)
 ORDER BY type DESC, source DESC, id DESC
+LIMIT ?::bigint
+
+-- event_ids_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+  AND type = ?
 LIMIT ?::bigint
 
 -- jobs

@@ -69,6 +69,23 @@ FROM
   WHERE status = 'canceled'
   LIMIT ? + 0) AS counted
 
+-- sources
+WITH RECURSIVE found (value) AS
+  (SELECT MIN(source)
+  FROM events
+  WHERE 1 = 1
+    AND source > ?
+  UNION ALL SELECT
+    (SELECT MIN(source)
+    FROM events
+    WHERE 1 = 1
+      AND source > found.value)
+  FROM found
+  WHERE found.value IS NOT NULL)
+SELECT value
+FROM found
+WHERE value IS NOT NULL
+
 -- sources_of
 WITH RECURSIVE found (value) AS
   (SELECT MIN(source)

@@ -166,6 +166,42 @@ WHERE type = ?
 ORDER BY type, source, id
 LIMIT ? + 0
 
+-- events_by_delivery
+SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ? + 0
+
+-- nth_event_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1 OFFSET ? + 0
+
+-- oldest_event_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT 1
+
+-- event_sizes_by_delivery
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+LIMIT ? + 0
+
 -- event_ids_by_kind
 SELECT id
 FROM events
@@ -176,6 +212,16 @@ WHERE type = ?
   AND source = ?
   AND id < ?
 ORDER BY type DESC, source DESC, id DESC
+LIMIT ? + 0
+
+-- event_ids_by_delivery
+SELECT id
+FROM events
+WHERE source = ?
+  AND delivery_id = ?
+  AND id >= ?
+  AND id < ?
+  AND type = ?
 LIMIT ? + 0
 
 -- jobs
