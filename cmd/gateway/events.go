@@ -26,8 +26,9 @@ func newEvents(a *app) *cobra.Command {
 // same page.
 func newEventsList(a *app) *cobra.Command {
 	var (
-		page  pageFlags
-		which selection
+		page     pageFlags
+		which    selection
+		delivery string
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
@@ -38,6 +39,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 		Example: `  gateway events list
   gateway events list --source shop -t order.created --limit 10
   gateway events list --since 2h --until 30m
+  gateway events list --delivery-id evt_1Q2w3e
   gateway events list --json | jq -r '.events[].id'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,6 +47,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 			if err != nil {
 				return err
 			}
+			filter.DeliveryID = delivery
 			if filter.After, filter.Limit, err = page.parse(); err != nil {
 				return err
 			}
@@ -53,6 +56,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	})
 	page.register(c)
 	which.register(a, c, exactType)
+	c.Flags().StringVar(&delivery, "delivery-id", "", "only events with this `id` of their sender, of any source without --source")
 	return c
 }
 

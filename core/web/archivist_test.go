@@ -69,7 +69,11 @@ func attempts() []core.Attempt {
 }
 
 func filterText(f core.EventFilter) string {
-	return fmt.Sprintf("%q %q %s %s %q %d", f.Source, f.Type, core.FormatTime(f.Since), core.FormatTime(f.Until), f.After, f.Limit)
+	text := fmt.Sprintf("%q %q %s %s %q %d", f.Source, f.Type, core.FormatTime(f.Since), core.FormatTime(f.Until), f.After, f.Limit)
+	if f.DeliveryID != "" {
+		text += fmt.Sprintf(" delivery %q", f.DeliveryID)
+	}
+	return text
 }
 
 // Reset closes the breaker of billing, which is open.

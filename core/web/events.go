@@ -54,12 +54,15 @@ type eventRoutes struct {
 
 // list answers with a page of events, the newest first.
 func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r, "source", "event_type", "since", "until", "limit", "after")
+	query, err := queryOf(r, "source", "event_type", "delivery_id", "since", "until", "limit", "after")
 	if err != nil {
 		return err
 	}
 	filter, err := eventFilter(query)
 	if err != nil {
+		return err
+	}
+	if filter.DeliveryID, err = query.name("delivery_id", "the sender's id of a delivery"); err != nil {
 		return err
 	}
 	if filter.After, err = query.id("after"); err != nil {

@@ -45,7 +45,7 @@ func atMost(limit int) string {
 // eventQuery returns the parameters that lists and exports of events share. Zero fields are
 // left out.
 func eventQuery(f core.EventFilter) url.Values {
-	return parameters("source", f.Source, "event_type", f.Type, "since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until),
+	return parameters("source", f.Source, "event_type", f.Type, "delivery_id", f.DeliveryID, "since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until),
 		"after", string(f.After), "limit", atMost(f.Limit))
 }
 
