@@ -278,6 +278,12 @@ type Ledger interface {
 	// SourcesOf returns the sources of events. Events that are not stored are absent.
 	SourcesOf(ctx context.Context, events []ID) (map[ID]string, error)
 
+	// Failures lists the jobs that are dead or shown as retryable, newest first, with the first
+	// MaxFailureText bytes of their errors. More says whether there are older ones. Of the
+	// unfinished jobs of a lane it reads those that are due last, up to FailureReach; More is
+	// true as well if a lane has more of them.
+	Failures(ctx context.Context, f FailureFilter) (Page[FailedJob], error)
+
 	// Finished lists the jobs that finished at the given time or later, in the order of
 	// finishing, and jobs of the same time in the order of their ids. If after is set, it
 	// leaves out the jobs of exactly the given time up to that id. Limit is as in a

@@ -149,7 +149,7 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 // walks are the statements that read along an index until they have counted or changed enough
 // rows.
 var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "over", "buried", "called_off", "jobs_waiting",
-	"depth_waiting", "tally_waiting"}
+	"depth_waiting", "tally_waiting", "failures_retryable", "waiting_beyond"}
 
 // large are the tables that may have many rows, by their names in statements.
 var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above",
@@ -157,7 +157,7 @@ var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "defin
 
 // few are the statements that may sort. The rows of a claim, the attempts of a job and the jobs that
 // enter lines are few. The listings of a lane's waiting jobs sort all of them.
-var few = []string{"claimed", "claimed_steps", "attempts", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines"}
+var few = []string{"claimed", "claimed_steps", "attempts", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines", "failures_retryable"}
 
 // bad returns the steps of a plan whose cost grows with the tables.
 func (p plan) bad() (steps []string) {
@@ -245,7 +245,8 @@ func TestPlans(t *testing.T) {
 		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks",
 		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",
 		"vacate_slots", "stop_lines", "reentered", "still_held", "line_list", "count_places", "next_places", "stopped_by", "slot_holders", "dead_lined",
-		"lines_held", "fill_slots", "revive_holders", "start_lines", "revive_others", "tally_waiting", "depth_waiting", "jobs_in_lines"} {
+		"lines_held", "fill_slots", "revive_holders", "start_lines", "revive_others", "tally_waiting", "depth_waiting", "jobs_in_lines",
+		"failures_dead", "failures_retryable", "waiting_beyond"} {
 		if !names[name] {
 			t.Errorf("%s was not looked at", name)
 		}

@@ -194,6 +194,7 @@ var wanted = map[string]string{
 	"waiting_lanes": "jobs_waiting", "insert_events_if": "jobs_pkey",
 	"ack": "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",
 	"tally": "jobs_waiting", "tally_dead": "jobs_dead",
+	"failures_dead": "jobs_dead", "failures_retryable": "jobs_waiting", "waiting_beyond": "jobs_waiting",
 	"drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead", "drain_jobs": "jobs_pkey", "drain_attempts": "attempts_pkey",
 	"insert_runs": "jobs_pkey", "insert_first_steps": "runs_pkey", "definition": "definitions_pkey",
 	"situations": "steps_pkey", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "survey_open": "steps_path", "survey_failed": "steps_path",
@@ -240,7 +241,7 @@ func flaw(name string, plan []string) string {
 	// The jobs of a claim, the attempts of a job and the rows of an INSERT are few. Jobs that
 	// are not completed are sorted by design. Jobs of a status are few if the statistics say so. The
 	// rows of lock_lines and of those that enter lines are few, too.
-	few := []string{"claimed", "claimed_steps", "attempts", "jobs_waiting", "jobs_in_lines", "lock_lines", "join_line", "rejoin_line"}
+	few := []string{"claimed", "claimed_steps", "attempts", "jobs_waiting", "jobs_in_lines", "failures_retryable", "lock_lines", "join_line", "rejoin_line"}
 	if strings.Contains(all, "Sort") && !(name == "jobs" && !strings.Contains(all, "jobs_pkey")) && !(name == "runs" && !strings.Contains(all, "runs_pkey")) && !slices.Contains(few, name) && !strings.HasPrefix(name, "insert") {
 		return "Sort"
 	}

@@ -92,6 +92,8 @@ func BenchmarkAsked(b *testing.B) {
 	}
 	ask("jobs/lane and dead", jobs(core.JobFilter{Lane: all[7], Status: core.Dead}))
 	ask("jobs/lane and completed", jobs(core.JobFilter{Lane: "queue/rare", Status: core.Completed}))
+	ask("failures", func() error { _, err := s.Failures(ctx, core.FailureFilter{}); return err })
+	ask("failures of a lane", func() error { _, err := s.Failures(ctx, core.FailureFilter{Lane: all[7]}); return err })
 	ask("tallies of 20", func() error { _, err := s.Tallies(ctx, time.Now(), all); return err })
 	ask("completed", func() error { _, err := s.Completed(ctx); return err })
 	ask("depth", func() error { _, err := s.Depth(ctx); return err })

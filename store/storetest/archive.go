@@ -55,6 +55,8 @@ var archive = role{name: "Archive", checks: []check{
 	{saysAttemptsOf, "", attemptsOfJobs},
 	{saysNoAttempts, "", attemptsOfNone},
 	{saysNoReplies, "", attemptsWithoutReplies},
+	{saysFailures, "long errors", cutFailures},
+	{saysOlder, "among many lanes", limitFailuresOfLanes},
 	{saysFinished, "", finishedJobs},
 	{saysFinished, "page by page", finishedPages},
 	{saysFinishedAfter, "", finishedAfter},

@@ -30,6 +30,11 @@ func TestBrokenArchivesFail(t *testing.T) {
 		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
 		{"SourcesOf has an empty source for unknown events", func(m *Model) core.Store { return sourcesOfAll{m} }, []string{saysNoSource}},
 		{"SourcesOf has one event", func(m *Model) core.Store { return sourcesOfOne{m} }, []string{saysSources}},
+		{"Failures leaves out retryable jobs", func(m *Model) core.Store { return failuresDead{m} }, []string{saysFailures}},
+		{"Failures has all lanes", func(m *Model) core.Store { return failuresOfAll{m} }, []string{saysFailures + "/of a lane"}},
+		{"Failures ignores the times", func(m *Model) core.Store { return failuresEver{m} }, []string{saysFailures + "/of a period"}},
+		{"Failures cuts a character in two", func(m *Model) core.Store { return failuresCut{m} }, []string{saysFailures + "/long errors"}},
+		{"Failures has no end", func(m *Model) core.Store { return failuresEndless{m} }, []string{saysOlder, saysOlder + "/among many lanes"}},
 		{"JobsOf shows the newest first", func(m *Model) core.Store { return jobsOfNewest{m} }, []string{saysJobsOf}},
 		{"Finished begins later", func(m *Model) core.Store { return finishedLater{m} }, []string{saysFinished, saysFinished + "/page by page"}},
 		{"Finished ignores after", func(m *Model) core.Store { return finishedAgain{m} }, []string{saysFinishedAfter}},
@@ -190,6 +195,52 @@ type sourcesOfOne struct{ *Model }
 
 func (s sourcesOfOne) SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error) {
 	return s.Model.SourcesOf(ctx, events[:min(1, len(events))])
+}
+
+// failuresDead lists dead jobs alone.
+type failuresDead struct{ *Model }
+
+func (s failuresDead) Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	p, err := s.Model.Failures(ctx, f)
+	p.Items = filtered(p.Items, func(j core.FailedJob) bool { return j.Status == core.Dead })
+	return p, err
+}
+
+// failuresOfAll ignores the lane.
+type failuresOfAll struct{ *Model }
+
+func (s failuresOfAll) Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	f.Lane = ""
+	return s.Model.Failures(ctx, f)
+}
+
+// failuresEver ignores the times.
+type failuresEver struct{ *Model }
+
+func (s failuresEver) Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	f.Since, f.Until = time.Time{}, time.Time{}
+	return s.Model.Failures(ctx, f)
+}
+
+// failuresCut leaves the bytes of a character that is cut in two.
+type failuresCut struct{ *Model }
+
+func (s failuresCut) Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	p, err := s.Model.Failures(ctx, f)
+	for i, j := range p.Items {
+		if len(j.Error) < core.MaxFailureText && len(s.jobs[j.ID].LastError) > core.MaxFailureText {
+			p.Items[i].Error = s.jobs[j.ID].LastError[:core.MaxFailureText]
+		}
+	}
+	return p, err
+}
+
+// failuresEndless ignores the limit.
+type failuresEndless struct{ *Model }
+
+func (s failuresEndless) Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	f.Limit = 0
+	return s.Model.Failures(ctx, f)
 }
 
 // finishedLater leaves out jobs of exactly the given time.

@@ -20,6 +20,8 @@ const (
 	saysAttempts  = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
 	saysSources   = "SourcesOf returns the sources of events"
 	saysNoSource  = "Events that are not stored are absent"
+	saysFailures  = "Failures lists the jobs that are dead or shown as retryable, newest first, with the first MaxFailureText bytes of their errors"
+	saysOlder     = "More says whether there are older ones"
 	saysDepth     = "Depth is the number of jobs that are not finished"
 	saysAll       = "Zero fields select everything"
 	saysMore      = "More is whether there are older ones"
@@ -52,6 +54,10 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysAttempts, "unknown", showNoAttempts},
 	{saysSources, "", showSources},
 	{saysNoSource, "", showNoSource},
+	{saysFailures, "", listFailures},
+	{saysFailures, "of a lane", filterFailures},
+	{saysFailures, "of a period", filterFailureTimes},
+	{saysOlder, "", limitFailures},
 	{saysDepth, "", showDepth},
 }}
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -96,6 +97,22 @@ func (m *Model) SourcesOf(_ context.Context, events []core.ID) (map[core.ID]stri
 		}
 	}
 	return of, nil
+}
+
+// Failures implements [core.Ledger].
+func (m *Model) Failures(_ context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	limit := core.MaxFailures
+	if f.Limit > 0 {
+		limit = min(f.Limit, limit)
+	}
+	return list(m.jobs, "", limit, func(row *core.Job) (core.FailedJob, bool) {
+		j := m.shown(row)
+		text := strings.ToValidUTF8(j.LastError[:min(len(j.LastError), core.MaxFailureText)], "")
+		return core.FailedJob{ID: j.ID, Lane: j.Lane, Status: j.Status, Error: text}, (j.Status == core.Dead || j.Status == core.Retryable) &&
+			(f.Lane == "" || j.Lane == f.Lane) && (f.Since.IsZero() || j.ID >= core.FirstID(f.Since)) && (f.Until.IsZero() || j.ID < core.FirstID(f.Until))
+	}), nil
 }
 
 // Finished implements [core.Ledger]. The cursor is a pair of a time and an id.

@@ -214,6 +214,8 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	r.attempts(j.ID)
 	r.sourcesOf(j.Event.ID)
 	r.depth()
+	r.failures(core.FailureFilter{})
+	r.failures(core.FailureFilter{Lane: r.lane})
 	r.events(core.EventFilter{})
 	r.events(core.EventFilter{Source: "shop"})
 	r.events(core.EventFilter{Type: "order.created", DeliveryID: "each statement"})

@@ -108,6 +108,46 @@ FROM
 STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
 WHERE events.id = r.id_
 
+-- failures_dead
+SELECT id, SUBSTR(last_error, 1, 512) AS error
+FROM jobs FORCE INDEX (`jobs_dead`)
+WHERE dead_lane IS NOT NULL
+  AND dead_lane = ?
+  AND id >= ?
+  AND dead_lane = ?
+  AND id < ?
+ORDER BY dead_lane DESC, id DESC
+LIMIT ?
+
+-- failures_retryable
+SELECT id,
+  (SELECT SUBSTR(last_error, 1, 512)
+  FROM jobs
+  WHERE jobs.id = found.id) AS error
+FROM
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs FORCE INDEX (`jobs_waiting`)
+    WHERE due_lane IS NOT NULL
+      AND due_lane = ?
+    ORDER BY due_at DESC
+    LIMIT ?) AS slice
+  WHERE (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS found
+WHERE 1 = 1
+
+-- waiting_beyond
+SELECT id
+FROM jobs FORCE INDEX (`jobs_waiting`)
+WHERE due_lane IS NOT NULL
+  AND due_lane = ?
+ORDER BY due_at DESC
+LIMIT 1 OFFSET ?
+
 -- jobs_waiting_lanes
 SELECT due_lane AS value
 FROM jobs FORCE INDEX (`jobs_waiting`)

@@ -120,6 +120,44 @@ SELECT events.id AS event, events.source AS source
 FROM unnest(?::text[]) AS r(id_), events
 WHERE events.id = r.id_
 
+-- failures_dead
+SELECT id, SUBSTR(last_error, 1, 512) AS error
+FROM jobs
+WHERE status = 'dead'
+  AND (lane, id) >= (?, ?)
+  AND (lane, id) < (?, ?)
+ORDER BY lane DESC, id DESC
+LIMIT ?::bigint
+
+-- failures_retryable
+SELECT id,
+  (SELECT SUBSTR(last_error, 1, 512)
+  FROM jobs
+  WHERE jobs.id = found.id) AS error
+FROM
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane = ?
+    ORDER BY due_at DESC
+    LIMIT ?::bigint) AS slice
+  WHERE (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ?::bigint) AS found
+WHERE 1 = 1
+
+-- waiting_beyond
+SELECT id
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+ORDER BY due_at DESC
+LIMIT 1 OFFSET ?::bigint
+
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
   (SELECT MIN(lane)

@@ -120,6 +120,46 @@ SELECT events.id AS event, events.source AS source
 FROM events
 WHERE events.id = ?
 
+-- failures_dead
+SELECT id, SUBSTR(last_error, 1, 512) AS error
+FROM jobs
+WHERE status = 'dead'
+  AND lane = ?
+  AND id >= ?
+  AND lane = ?
+  AND id < ?
+ORDER BY lane DESC, id DESC
+LIMIT ? + 0
+
+-- failures_retryable
+SELECT id,
+  (SELECT SUBSTR(last_error, 1, 512)
+  FROM jobs
+  WHERE jobs.id = found.id) AS error
+FROM
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane = ?
+    ORDER BY due_at DESC
+    LIMIT ? + 0) AS slice
+  WHERE (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS found
+WHERE 1 = 1
+
+-- waiting_beyond
+SELECT id
+FROM jobs
+WHERE due_at IS NOT NULL
+  AND lane = ?
+ORDER BY due_at DESC
+LIMIT 1 OFFSET ? + 0
+
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
   (SELECT MIN(lane)
