@@ -11,6 +11,7 @@ import (
 type JobStore interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
 	Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error)
 	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
 }

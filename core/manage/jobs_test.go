@@ -17,6 +17,8 @@ type drawer struct {
 	moved     bool // the store's answer is older than the change of another process
 	attempts  map[core.ID][]core.Attempt
 	asked     []core.JobFilter
+	failed    core.Page[core.FailedJob]
+	failures  []core.FailureFilter
 }
 
 func (d *drawer) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {

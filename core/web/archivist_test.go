@@ -239,6 +239,17 @@ func (a registrar) List(_ context.Context, f core.JobFilter) (manage.JobPage, er
 	return page, a.say("list jobs %q %q %q %d", f.Status, f.Lane, f.After, f.Limit)
 }
 
+func (a registrar) Errors(_ context.Context, f core.FailureFilter) (manage.Errors, error) {
+	errs := manage.Errors{Scanned: 4, More: true, Groups: []manage.ErrorGroup{
+		{Lane: "handler/billing", Kind: "status: 503 \u001b[31m<id>", Dead: 2, Retrying: 1, Newest: noon.Add(time.Hour), Oldest: noon, Example: jobNumber(1), Error: "status: 503 \u001b[31m4bf92f3577b34da6"},
+		{Lane: "queue/work", Retrying: 1, Newest: noon, Oldest: noon, Example: jobNumber(2)},
+	}}
+	if f.Lane == "handler/idle" {
+		errs = manage.Errors{}
+	}
+	return errs, a.say("errors %q %s %s", f.Lane, core.FormatTime(f.Since), core.FormatTime(f.Until))
+}
+
 func (a registrar) Job(_ context.Context, id core.ID) (core.Job, error) {
 	for _, j := range jobsStored() {
 		if j.ID == id {

@@ -14,6 +14,7 @@ import (
 // A JobManager serves the operators of jobs; see [manage.Jobs].
 type JobManager interface {
 	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
+	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
@@ -34,6 +35,7 @@ func Jobs(o JobsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		j, token := &jobRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/jobs", d.viewing(token, j.charged(listBytes, j.list)))
+		r.Get("/api/jobs/errors", d.viewing(token, j.charged(errorsBytes, j.errors)))
 		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
 		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))
 		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
@@ -100,6 +102,35 @@ func jobFilter(r *http.Request) (f core.JobFilter, err error) {
 	}
 	f.Limit, err = query.number("limit", core.DefaultPage, 1, core.MaxPage)
 	return f, err
+}
+
+// errorsBytes is about how many bytes the gateway needs for the failed jobs that one answer groups,
+// if their errors are as long as errors of deliveries can be.
+const errorsBytes = 4 * listBytes
+
+// errors answers with the errors of the newest failed jobs, in groups.
+func (j *jobRoutes) errors(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r, "handler", "since", "until")
+	if err != nil {
+		return err
+	}
+	handler, given, err := query.text("handler")
+	if err != nil {
+		return err
+	}
+	var filter core.FailureFilter
+	if filter.Lane, err = laneOf(handler, given); err != nil {
+		return err
+	}
+	if filter.Since, filter.Until, err = timesOf(query); err != nil {
+		return err
+	}
+	errs, err := j.manager.Errors(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.ErrorsOf(errs))
+	return nil
 }
 
 // inspect shows a job, with its attempts if the query requests them.

@@ -47,6 +47,9 @@ func TestParametersReachTheManagers(t *testing.T) {
 		{"GET", "jobs", "", `list jobs "" "" "" 50`},
 		{"GET", "jobs?status=dead&handler=billing&limit=7&after=" + after, "", `list jobs "dead" "handler/billing" "` + after + `" 7`},
 		{"GET", "jobs?handler=queue/work", "", `list jobs "" "queue/work" "" 50`},
+		{"GET", "jobs/errors", "", `errors ""  `},
+		{"GET", "jobs/errors?handler=queue/work&since=2026-11-20T12:00:00&until=2026-11-20T13:00:00.5", "", `errors "queue/work" 2026-11-20T12:00:00.000 2026-11-20T13:00:00.500`},
+		{"GET", "jobs/errors?status=dead", "", ""},
 		{"POST", "jobs/" + string(jobNumber(1)) + "/retry", "{}", "job " + string(jobNumber(1)) + "; retry " + string(jobNumber(1))},
 		{"POST", "jobs/retry", "", `retry all ""`},
 		{"POST", "jobs/retry", `{"handler": "queue/work"}`, `retry all "queue/work"`},
@@ -239,7 +242,7 @@ func TestManagersNeedTheToken(t *testing.T) {
 	h := w.handler()
 	for _, route := range []string{
 		"GET /api/events", "GET /api/events/E", "GET /api/events/E/jobs", "POST /api/events/E/replay", "POST /api/events/E/cancel", "POST /api/events/replay", "GET /api/export/events",
-		"GET /api/jobs", "GET /api/jobs/J", "GET /api/jobs/J/attempts", "POST /api/jobs/J/retry", "POST /api/jobs/retry",
+		"GET /api/jobs", "GET /api/jobs/errors", "GET /api/jobs/J", "GET /api/jobs/J/attempts", "POST /api/jobs/J/retry", "POST /api/jobs/retry",
 		"GET /api/stats", "GET /api/tail", "GET /openapi.json",
 	} {
 		method, path, _ := strings.Cut(route, " ")

@@ -105,6 +105,10 @@ func TestThereAndBack(t *testing.T) {
 		line := core.LineState{Key: someText.Draw(t, "key"), Admitted: rapid.IntRange(0, 9).Draw(t, "admitted"), Waiting: rapid.IntRange(0, 9).Draw(t, "behind"), StoppedAt: someTime.Draw(t, "stopped"), StoppedBy: someID.Draw(t, "stopper")}
 		lines := core.Page[core.LineState]{Items: []core.LineState{line}, More: true}
 		same(t, "lines", lines, sent(t, LinesOf(lines)).Core())
+		group := manage.ErrorGroup{Lane: job.Lane, Host: job.Host, Kind: someText.Draw(t, "kind"), Dead: line.Admitted, Retrying: line.Waiting,
+			Newest: someTime.Draw(t, "newest"), Oldest: someTime.Draw(t, "oldest"), Example: job.ID, Error: job.LastError}
+		errs := manage.Errors{Groups: []manage.ErrorGroup{group}, Scanned: 7, More: true}
+		same(t, "errors", errs, sent(t, ErrorsOf(errs)).Core())
 		story := manage.LineStory{LineState: line, Holders: []core.Job{job}, Next: []core.Job{}, Waits: waits}
 		same(t, "line", story, sent(t, StoryOfLine(story)).Core())
 		same(t, "run", run, sent(t, RunOf(run)).Core())

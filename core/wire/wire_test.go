@@ -42,6 +42,8 @@ func TestRecordsOfNothing(t *testing.T) {
 		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
 		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
 		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"sources":[],"jobs":{"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},
+		{ErrorsOf(manage.Errors{}), `{"errors":[],"scanned":0,"has_more":false}`},
+		{ErrorGroupOf(manage.ErrorGroup{}), `{"handler":"","kind":null,"count":0,"dead":0,"retrying":0,"newest_at":null,"oldest_at":null,"example":"","last_error":null}`},
 		{StoryOfLine(manage.LineStory{}), `{"key":"","admitted":0,"waiting":0,"stopped_since":null,"stopped_by":null,"jobs":[],"next":[]}`},
 		{NewsOf(manage.News{}), `{"events":[],"jobs":[],"cursor":{"event":"","finished":null,"job":null},"has_more":false,"followed":0}`},
 	} {

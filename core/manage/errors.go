@@ -1,0 +1,91 @@
+package manage
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// MaxErrorGroups is how many groups of errors an answer has at most.
+const MaxErrorGroups = 100
+
+// An ErrorGroup is the failed jobs of one consumer whose errors are of one kind. The consumer is
+// part of the group, since the same text seldom has the same cause at two consumers.
+type ErrorGroup struct {
+	Lane core.Lane // as it is shown
+	Host string    // of a place of alerts
+	Kind string    // see [ErrorKind]; empty for jobs without an error, such as those whose worker vanished
+
+	Dead, Retrying int
+
+	// Newest and Oldest are when the newest and the oldest job of the group were made.
+	Newest, Oldest time.Time
+
+	Example core.ID // the newest job of the group
+	Error   string  // the error of Example, up to core.MaxFailureText bytes
+}
+
+// Errors are the errors of the newest failed jobs, the most frequent ones first.
+type Errors struct {
+	Groups  []ErrorGroup
+	Scanned int  // the jobs that were looked at
+	More    bool // whether there are further jobs, or further groups
+}
+
+// Errors groups the errors of the jobs that are dead or wait for another attempt. It looks at no
+// more than core.MaxFailures jobs, the newest ones. A lane that is neither configured nor has
+// jobs is refused with [core.NotFound].
+func (j *Jobs) Errors(ctx context.Context, f core.FailureFilter) (Errors, error) {
+	places, asked := j.Names.places(), f.Lane
+	f.Lane = places.Stored(asked)
+	page, err := j.store.Failures(ctx, f)
+	if err == nil && len(page.Items) == 0 {
+		err = j.knownLane(ctx, asked)
+	}
+	if err != nil {
+		return Errors{}, err
+	}
+	groups := grouped(page.Items)
+	errs := Errors{Groups: groups[:min(len(groups), MaxErrorGroups)], Scanned: len(page.Items), More: page.More || len(groups) > MaxErrorGroups}
+	for i, g := range errs.Groups {
+		shown := places.Job(core.Job{Lane: g.Lane})
+		errs.Groups[i].Lane, errs.Groups[i].Host = shown.Lane, shown.Host
+	}
+	return errs, nil
+}
+
+// grouped returns the groups of jobs, which are in order, newest first. The largest group is the
+// first, and of groups of the same size the one with the newest job.
+func grouped(jobs []core.FailedJob) []ErrorGroup {
+	type key struct {
+		lane core.Lane
+		kind string
+	}
+	kinds, places := map[string]string{}, map[key]int{}
+	var groups []ErrorGroup
+	for _, job := range jobs {
+		kind, known := kinds[job.Error]
+		if !known {
+			kind = ErrorKind(job.Error)
+			kinds[job.Error] = kind
+		}
+		at, known := places[key{job.Lane, kind}]
+		if !known {
+			at = len(groups)
+			places[key{job.Lane, kind}] = at
+			groups = append(groups, ErrorGroup{Lane: job.Lane, Kind: kind, Newest: job.ID.Time(), Example: job.ID, Error: job.Error})
+		}
+		g := &groups[at]
+		g.Oldest = job.ID.Time()
+		if job.Status == core.Dead {
+			g.Dead++
+		} else {
+			g.Retrying++
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b ErrorGroup) int { return cmp.Compare(b.Dead+b.Retrying, a.Dead+a.Retrying) })
+	return groups
+}
