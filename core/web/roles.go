@@ -15,6 +15,7 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/events/{id}/jobs"}:   core.RoleRead,
 	{"GET", "/api/export/events"}:      core.RoleRead,
 	{"GET", "/api/jobs"}:               core.RoleRead,
+	{"GET", "/api/jobs/errors"}:        core.RoleRead,
 	{"GET", "/api/jobs/{id}"}:          core.RoleRead,
 	{"GET", "/api/jobs/{id}/attempts"}: core.RoleRead,
 	{"GET", "/api/lines"}:              core.RoleRead,
