@@ -23,9 +23,10 @@ workflow), waiting (in its line, for the jobs before it), running, completed, re
 (failed, waiting for its next attempt), dead (given up on) or canceled (ended by an
 operator).`,
 		Example: `  gateway jobs list --status dead
+  gateway jobs errors --since 1d
   gateway jobs retry`,
 		GroupID: groupInspect,
-	}, newJobsList(a), newJobsRetry(a), newJobsSkip(a))
+	}, newJobsList(a), newJobsErrors(a), newJobsRetry(a), newJobsSkip(a))
 }
 
 // newJobsList makes "gateway jobs list": the newest jobs, a page at a time, with the reasons

@@ -24,6 +24,14 @@ func (j Jobs) List(ctx context.Context, f core.JobFilter) (manage.JobPage, error
 	return page.Core(), err
 }
 
+// Errors reads the errors of failed jobs, in groups: GET /api/jobs/errors. Its Limit has no effect.
+func (j Jobs) Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error) {
+	var errs wire.Errors
+	query := parameters("handler", f.Lane.Consumer(), "since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until))
+	err := j.c.get(ctx, &errs, query, "jobs", "errors")
+	return errs.Core(), err
+}
+
 // Job reads a job without its attempts: GET /api/jobs/{id}.
 func (j Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	var job wire.Job
