@@ -320,8 +320,8 @@ type Backlog interface {
 	Completed(ctx context.Context) (int, error)
 }
 
-// MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Backlog.Peek]
-// or [Backlog.DeadLetters] returns.
+// MaxRead is about how many bytes of payloads and headers one [Archive.Read], [Archive.ReadNewest],
+// [Backlog.Peek] or [Backlog.DeadLetters] returns.
 const MaxRead = 4 << 20
 
 // An Archive returns stored events in full, with their jobs and attempts.
@@ -337,6 +337,10 @@ type Archive interface {
 	// bytes, but at least one if there is any. More says whether there are further
 	// events. Read ignores the filter's After.
 	Read(ctx context.Context, from ID, f EventFilter) (Page[Event], error)
+
+	// ReadNewest returns events in full, the newest first: the selected events below f.After,
+	// or all of them if that is empty, with the bounds of Read.
+	ReadNewest(ctx context.Context, f EventFilter) (Page[Event], error)
 
 	// JobsOf returns the jobs of events, each event's in the order of their ids. Events
 	// without jobs are absent.

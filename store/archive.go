@@ -42,15 +42,31 @@ func (s *Store) nth(ctx context.Context, f core.EventFilter, n int) (core.ID, er
 	return "", nil
 }
 
-// Read returns events in full. See core.Archive. It reads their sizes first, so that a page of
-// the largest events does not fill the memory. Events that a purge deletes in between are left
-// out. If it deleted all of them, Read begins again.
+// Read returns events in full, oldest first. See core.Archive.
 func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error) {
+	return s.readInFull(ctx, f, from, "", "")
+}
+
+// ReadNewest returns events in full, newest first. See core.Archive.
+func (s *Store) ReadNewest(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	p, err := s.readInFull(ctx, f, "", f.After, " DESC")
+	slices.Reverse(p.Items)
+	return p, err
+}
+
+// readInFull returns the first events, in a direction, with ids from from on and below below,
+// sorted by id. It reads their sizes first, so that a page of the largest events does not fill the
+// memory. Events that a purge deletes in between are left out. If it deleted all of them,
+// readInFull begins again.
+func (s *Store) readInFull(ctx context.Context, f core.EventFilter, from, below core.ID, way string) (core.Page[core.Event], error) {
 	limit := pageLimit(f.Limit)
 	for {
-		sizes, err := s.sizes(ctx, from, f, limit+1)
-		if err != nil || len(sizes) == 0 {
-			return core.Page[core.Event]{}, err
+		sizes, err := s.selectEvents(ctx, s.sql.eventSizes, f, from, below, way, limit+1)
+		if err != nil {
+			return core.Page[core.Event]{}, fmt.Errorf("read events: %w", err)
+		}
+		if len(sizes) == 0 {
+			return core.Page[core.Event]{}, nil
 		}
 		n := fitting(sizes[:min(limit, len(sizes))])
 		events, err := s.eventsOf(ctx, sizes[:n])
@@ -60,17 +76,7 @@ func (s *Store) Read(ctx context.Context, from core.ID, f core.EventFilter) (cor
 	}
 }
 
-// sizes returns rows of event_sizes: ids with the approximate number of bytes, the oldest
-// first.
-func (s *Store) sizes(ctx context.Context, from core.ID, f core.EventFilter, limit int) ([][]any, error) {
-	rows, err := s.selectEvents(ctx, s.sql.eventSizes, f, from, "", "", limit)
-	if err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
-	}
-	return rows, nil
-}
-
-// fitting returns how many of the first events it takes to reach core.MaxRead bytes, or
+// fitting returns how many of the first events, given rows of event_sizes, it takes to reach core.MaxRead bytes, or
 // len(sizes).
 func fitting(sizes [][]any) int {
 	total := 0

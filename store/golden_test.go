@@ -142,6 +142,7 @@ func sendListings(ctx context.Context, s *Store) {
 		_, _ = s.Events(ctx, f)
 		_, _ = s.Nth(ctx, f, 1)
 		_, _ = s.Read(ctx, id, f)
+		_, _ = s.ReadNewest(ctx, f)
 	}
 	_, _ = s.nthOfType(ctx, []core.EventFilter{kind, kind}, 1)
 	delivery := core.EventFilter{Source: "source", Type: "type", DeliveryID: "delivery"}

@@ -100,6 +100,7 @@ func BenchmarkAsked(b *testing.B) {
 	ask("nth of 1000", func() error { _, err := s.Nth(ctx, core.EventFilter{}, 1000); return err })
 	ask("nth of 100000", func() error { _, err := s.Nth(ctx, core.EventFilter{}, 100_000); return err })
 	ask("read 1000", func() error { _, err := s.Read(ctx, "", core.EventFilter{Limit: 1000}); return err })
+	ask("read newest 250", func() error { _, err := s.ReadNewest(ctx, core.EventFilter{Limit: 250}); return err })
 	ask("finished", func() error { _, err := s.Finished(ctx, time.UnixMilli(500_000), "", 1000); return err })
 	n := 0
 	ask("purge of 500", func() error { n++; _, _, err := s.Purge(ctx, time.UnixMilli(2_000_000), 500); return err })

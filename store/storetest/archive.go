@@ -47,6 +47,10 @@ var archive = role{name: "Archive", checks: []check{
 	{saysRead, "page by page", readPages},
 	{saysReadMore, "", readMore},
 	{saysReadAfter, "", readAfter},
+	{saysReadNewest, "", newestEvents},
+	{saysReadNewest, "by source, type and time", newestSelected},
+	{saysReadNewest, "at most MaxRead", newestLarge},
+	{saysReadNewest, "page by page", newestPages},
 	{saysByDelivery, "", selectDelivery},
 	{saysByDelivery, "page by page", pageDelivery},
 	{saysJobsOf, "", jobsOfEvents},
@@ -219,16 +223,22 @@ func readSelected(r *rig) {
 	}
 }
 
-// readLarge stores events whose payloads are a quarter of core.MaxRead. Databases do not take
-// much larger ones.
-func readLarge(r *rig) {
-	var events []core.Event
+// storeLarge stores events, and returns them, oldest first. All payloads but one are a quarter of
+// core.MaxRead. Databases do not take much larger ones.
+func (r *rig) storeLarge() (events []core.Event) {
+	r.Helper()
 	for _, size := range []int{core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, core.MaxRead / 4, 10, core.MaxRead / 4} {
 		a := r.arrival()
 		a.Event.Payload = bytes.Repeat([]byte("a"), size)
 		r.accepted(a)
 		events = append(events, a.Event)
 	}
+	return events
+}
+
+// A page of large events must not fill the memory, and must not be empty either.
+func readLarge(r *rig) {
+	events := r.storeLarge()
 	for _, want := range []struct{ from, to int }{{0, 4}, {1, 6}, {4, 6}, {5, 6}} {
 		p := r.read(events[want.from].ID, core.EventFilter{})
 		r.equal("Read: events", ids(p.Items), ids(events[want.from:want.to]))

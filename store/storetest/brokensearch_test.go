@@ -18,6 +18,9 @@ func TestBrokenSearchesFail(t *testing.T) {
 		{"Events ignores the delivery id", func(m *Model) core.Store { return listsAnyDelivery{m} }, saysByDelivery},
 		{"Read ignores the delivery id", func(m *Model) core.Store { return readsAnyDelivery{m} }, saysByDelivery},
 		{"Events finds a delivery at one source only", func(m *Model) core.Store { return listsOneDelivery{m} }, saysByDelivery + "/page by page"},
+		{"ReadNewest begins at the oldest", func(m *Model) core.Store { return newestIsOldest{m} }, saysReadNewest},
+		{"ReadNewest ignores After", func(m *Model) core.Store { return newestAgain{m} }, saysReadNewest},
+		{"ReadNewest has no bound", func(m *Model) core.Store { return newestAll{m} }, saysReadNewest + "/at most MaxRead"},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
 			c := find(t, tc.fails)
@@ -51,4 +54,31 @@ func (s listsOneDelivery) Events(ctx context.Context, f core.EventFilter) (core.
 	p, err := s.Model.Events(ctx, f)
 	p.More = p.More && f.DeliveryID == ""
 	return p, err
+}
+
+// newestIsOldest reads from the oldest event on.
+type newestIsOldest struct{ *Model }
+
+func (s newestIsOldest) ReadNewest(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	return s.Read(ctx, "", f)
+}
+
+// newestAgain begins each page at the newest event.
+type newestAgain struct{ *Model }
+
+func (s newestAgain) ReadNewest(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error) {
+	f.After = ""
+	return s.Model.ReadNewest(ctx, f)
+}
+
+// newestAll returns events of any size on one page.
+type newestAll struct{ *Model }
+
+func (s newestAll) ReadNewest(_ context.Context, f core.EventFilter) (p core.Page[core.Event], err error) {
+	for _, id := range newest(s.selected(f)) {
+		if f.After == "" || id < f.After {
+			p.Items = append(p.Items, s.events[id])
+		}
+	}
+	return p, nil
 }

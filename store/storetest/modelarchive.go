@@ -55,6 +55,24 @@ func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p cor
 	return p, nil
 }
 
+// ReadNewest implements [core.Archive], with the bounds of Read.
+func (m *Model) ReadNewest(_ context.Context, f core.EventFilter) (p core.Page[core.Event], err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := 0
+	for _, id := range newest(m.selected(f)) {
+		if f.After != "" && id >= f.After {
+			continue
+		}
+		if size >= core.MaxRead || len(p.Items) == cmp.Or(f.Limit, core.DefaultPage) {
+			p.More = true
+			break
+		}
+		p.Items, size = append(p.Items, m.events[id]), size+len(m.events[id].Payload)
+	}
+	return p, nil
+}
+
 // JobsOf implements [core.Archive].
 func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
 	m.mu.Lock()

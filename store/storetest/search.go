@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -10,7 +11,74 @@ import (
 // Checks of searches for events. An operator who searches for a delivery must see the events of
 // all its senders, and no other.
 
-const saysByDelivery = "A filter with a DeliveryID selects at most one event of each source"
+const (
+	saysByDelivery = "A filter with a DeliveryID selects at most one event of each source"
+	saysReadNewest = "ReadNewest returns events in full, the newest first: the selected events below f.After, or all of them if that is empty, with the bounds of Read"
+)
+
+// readNewest returns the newest events below f.After, with their payloads.
+func (r *rig) readNewest(f core.EventFilter) core.Page[core.Event] {
+	r.Helper()
+	p, err := r.store.ReadNewest(context.Background(), f)
+	if err != nil {
+		r.Fatalf("ReadNewest(%+v) failed: %v", f, err)
+	}
+	return p
+}
+
+// A search begins at the newest event, or below the last event that an earlier search read. The
+// id may be of an event that was purged.
+func newestEvents(r *rig) {
+	events := r.storeEvents(4)
+	r.equal("ReadNewest", r.readNewest(core.EventFilter{}), core.Page[core.Event]{Items: newest(events)})
+	for i, e := range events {
+		r.equal("ReadNewest below", r.readNewest(core.EventFilter{After: e.ID}).Items, newest(events[:i]))
+		r.equal("ReadNewest below a missing event", r.readNewest(core.EventFilter{After: e.ID + "!"}).Items, newest(events[:i+1]))
+	}
+}
+
+// ReadNewest returns the same events as the listing with the filter.
+func newestSelected(r *rig) {
+	events := r.storeEvents(6)
+	for _, f := range someFilters(events) {
+		f.After = events[5].ID
+		want := newest(filtered(events[:5], func(e core.Event) bool { return selects(f, e) }))
+		r.equal(fmt.Sprintf("ReadNewest(%+v)", f), r.readNewest(f), core.Page[core.Event]{Items: want})
+	}
+}
+
+// The events of a page of ReadNewest have about MaxRead bytes at most, as those of Read.
+func newestLarge(r *rig) {
+	events := newest(r.storeLarge())
+	for _, want := range []struct{ from, to int }{{0, 5}, {1, 6}, {2, 6}, {3, 6}} {
+		f := core.EventFilter{}
+		if want.from > 0 {
+			f.After = events[want.from-1].ID
+		}
+		p := r.readNewest(f)
+		r.equal("ReadNewest: events", ids(p.Items), ids(events[want.from:want.to]))
+		r.equal("ReadNewest: More", p.More, want.to < len(events))
+	}
+}
+
+// A reader that continues below the last id of a page gets each event once, for pages that end
+// before, at and after the oldest event.
+func newestPages(r *rig) {
+	events := r.storeEvents(7)
+	for _, limit := range []int{1, 2, 6, 7, 8} {
+		var got []core.Event
+		f := core.EventFilter{Limit: limit}
+		for more := true; more; {
+			p := r.readNewest(f)
+			if len(p.Items) == 0 || len(p.Items) > limit {
+				r.Fatalf("ReadNewest below %q with a limit of %d has %d items", f.After, limit, len(p.Items))
+			}
+			got, more = append(got, p.Items...), p.More
+			f.After = lastID(got)
+		}
+		r.equal("ReadNewest page by page", got, newest(events))
+	}
+}
 
 // storeDeliveries stores events of three sources, one a second, and returns them, oldest first.
 // Two deliveries have the same id at "shop" and at "crm". An alert has that id too, but is not
@@ -59,6 +127,7 @@ func selectDelivery(r *rig) {
 		want := newest(filtered(events, func(e core.Event) bool { return selects(f, e) }))
 		r.wantEvents(f, want)
 		r.equal(fmt.Sprintf("Read(%+v)", f), ids(r.read("", f).Items), ids(newest(want)))
+		r.equal(fmt.Sprintf("ReadNewest(%+v)", f), ids(r.readNewest(f).Items), ids(want))
 		for n, id := range append(ids(want), lastID(want)) {
 			r.equal(fmt.Sprintf("Nth(%+v, %d)", f, n+1), r.nth(f, n+1), id)
 		}

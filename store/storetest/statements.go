@@ -197,6 +197,7 @@ func eachOperation(r *rig, j core.TakenJob) {
 		r.nth(f, 3)
 		f.Limit = 3
 		r.read(j.Event.ID, f)
+		r.readNewest(f)
 	}
 	r.jobsOf(j.Event.ID)
 	r.attemptsOf(j.ID)

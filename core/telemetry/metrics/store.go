@@ -352,12 +352,13 @@ func (m *measured) Completed(ctx context.Context) (_ int, err error) {
 
 // archiveOps measures [core.Archive]. Its methods return whole events, so they move the most
 // bytes of all reads.
-type archiveOps struct{ nth, read, jobsOf, attemptsOf *op }
+type archiveOps struct{ nth, read, readNewest, jobsOf, attemptsOf *op }
 
 func newArchiveOps(f opFamilies) archiveOps {
 	return archiveOps{
 		nth:        f.op("nth"),
 		read:       f.op("read"),
+		readNewest: f.op("read_newest"),
 		jobsOf:     f.op("jobs_of"),
 		attemptsOf: f.op("attempts_of"),
 	}
@@ -371,6 +372,11 @@ func (m *measured) Nth(ctx context.Context, f core.EventFilter, n int) (_ core.I
 func (m *measured) Read(ctx context.Context, from core.ID, f core.EventFilter) (_ core.Page[core.Event], err error) {
 	defer m.read.ended(time.Now(), &err)
 	return m.Store.Read(ctx, from, f)
+}
+
+func (m *measured) ReadNewest(ctx context.Context, f core.EventFilter) (_ core.Page[core.Event], err error) {
+	defer m.readNewest.ended(time.Now(), &err)
+	return m.Store.ReadNewest(ctx, f)
 }
 
 func (m *measured) JobsOf(ctx context.Context, events []core.ID) (_ map[core.ID][]core.Job, err error) {

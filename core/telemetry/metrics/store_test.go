@@ -261,6 +261,10 @@ func (f *recorder) Read(context.Context, core.ID, core.EventFilter) (r core.Page
 	return r, f.answer("Read")
 }
 
+func (f *recorder) ReadNewest(context.Context, core.EventFilter) (r core.Page[core.Event], err error) {
+	return r, f.answer("ReadNewest")
+}
+
 func (f *recorder) JobsOf(context.Context, []core.ID) (r map[core.ID][]core.Job, err error) {
 	return r, f.answer("JobsOf")
 }

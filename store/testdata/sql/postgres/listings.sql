@@ -34,6 +34,15 @@ WHERE id >= ?
 ORDER BY id
 LIMIT ?::bigint
 
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT ?::bigint
+
 -- events
 SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
 FROM events
@@ -78,6 +87,17 @@ WHERE id >= ?
 ORDER BY id
 LIMIT ?::bigint
 
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT ?::bigint
+
 -- events_by_source
 SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
 FROM events
@@ -108,6 +128,14 @@ FROM events
 WHERE (source, id) >= (?, ?)
   AND (source, id) < (?, ?)
 ORDER BY source, id
+LIMIT ?::bigint
+
+-- event_sizes_by_source
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE (source, id) >= (?, ?)
+  AND (source, id) < (?, ?)
+ORDER BY source DESC, id DESC
 LIMIT ?::bigint
 
 -- events_by_kind
@@ -148,6 +176,16 @@ WHERE type = ?
   AND type = ?
   AND (source, id) < (?, ?)
 ORDER BY type, source, id
+LIMIT ?::bigint
+
+-- event_sizes_by_kind
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE type = ?
+  AND (source, id) >= (?, ?)
+  AND type = ?
+  AND (source, id) < (?, ?)
+ORDER BY type DESC, source DESC, id DESC
 LIMIT ?::bigint
 
 -- events_by_delivery

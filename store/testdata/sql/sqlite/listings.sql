@@ -34,6 +34,15 @@ WHERE id >= ?
 ORDER BY id
 LIMIT ? + 0
 
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+ORDER BY id DESC
+LIMIT ? + 0
+
 -- events
 SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
 FROM events
@@ -78,6 +87,17 @@ WHERE id >= ?
 ORDER BY id
 LIMIT ? + 0
 
+-- event_sizes
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE id >= ?
+  AND id < ?
+  AND source <> ?
+  AND created_at >= ?
+  AND created_at < ?
+ORDER BY id DESC
+LIMIT ? + 0
+
 -- events_by_source
 SELECT id, source, type, '' AS payload, content_type, '' AS headers, delivery_id, created_at, encoding
 FROM events
@@ -116,6 +136,16 @@ WHERE source = ?
   AND source = ?
   AND id < ?
 ORDER BY source, id
+LIMIT ? + 0
+
+-- event_sizes_by_source
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE source = ?
+  AND id >= ?
+  AND source = ?
+  AND id < ?
+ORDER BY source DESC, id DESC
 LIMIT ? + 0
 
 -- events_by_kind
@@ -164,6 +194,18 @@ WHERE type = ?
   AND source = ?
   AND id < ?
 ORDER BY type, source, id
+LIMIT ? + 0
+
+-- event_sizes_by_kind
+SELECT id, LENGTH(payload) + LENGTH(headers) AS size
+FROM events
+WHERE type = ?
+  AND source = ?
+  AND id >= ?
+  AND type = ?
+  AND source = ?
+  AND id < ?
+ORDER BY type DESC, source DESC, id DESC
 LIMIT ? + 0
 
 -- events_by_delivery
