@@ -274,6 +274,9 @@
 // has events. The sources are found in the index of sources, one index search each. On SQLite
 // with a million events of two sources that takes 0.06 ms.
 //
+// No index has the contents of payloads. A search by a filter reads events in full, newest first,
+// and evaluates the filter outside of SQL: no two databases have the same JSON operators.
+//
 // An id is made close to the time at which its event is received. If the clock is set back
 // while a process lives, ids run ahead of the clock; such an event is stored as received at
 // the time in its id. So a span of time is a span of ids, plus a minute at each end.

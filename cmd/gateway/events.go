@@ -29,17 +29,23 @@ func newEventsList(a *app) *cobra.Command {
 		page     pageFlags
 		which    selection
 		delivery string
+		match    string
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List events, newest first",
 		Long: `List events, newest first, without their payloads. "gateway inspect" shows one in full.
 
+With --match, it scans at most 10,000 events or for 2 seconds, prints those whose payload the filter
+matches, and says where to go on. The filter has the language of a handler's filter: "gateway help
+expressions".
+
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway events list
   gateway events list --source shop -t order.created --limit 10
   gateway events list --since 2h --until 30m
   gateway events list --delivery-id evt_1Q2w3e
+  gateway events list --since 2d --match '$.customer.id == "c-7"'
   gateway events list --json | jq -r '.events[].id'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,11 +57,15 @@ Reads the configured database, beside the running gateway, or asks the one at --
 			if filter.After, filter.Limit, err = page.parse(); err != nil {
 				return err
 			}
+			if match != "" {
+				return a.eventsSearch(c, filter, match)
+			}
 			return a.eventsList(c, filter)
 		},
 	})
 	page.register(c)
 	which.register(a, c, exactType)
+	c.Flags().StringVar(&match, "match", "", "only events that this `filter` matches, such as '$.total > 100'")
 	c.Flags().StringVar(&delivery, "delivery-id", "", "only events with this `id` of their sender, of any source without --source")
 	return c
 }
@@ -78,6 +88,30 @@ func (a *app) eventsList(c *cobra.Command, filter core.EventFilter) error {
 		if page.More {
 			a.noteMore(c, page.Items[len(page.Items)-1].ID)
 		}
+		return nil
+	})
+}
+
+// eventsSearch prints one page of a search, and on standard error how many events were scanned and
+// the command that goes on. With --json the fields scanned and next say so.
+func (a *app) eventsSearch(c *cobra.Command, filter core.EventFilter, match string) error {
+	return a.ask(c.Context(), func(op *operator) error {
+		found, err := op.events.Search(c.Context(), filter, match)
+		switch {
+		case err != nil:
+			return err
+		case a.json:
+			return a.PrintJSON(wire.FoundOf(found))
+		case len(found.Items) > 0:
+			a.PrintGrid(eventGrid(found.Items))
+		default:
+			a.Notef("no event matches")
+		}
+		if !found.More {
+			a.Notef("scanned %s; there are no more", terminal.Count(found.Scanned, "event"))
+			return nil
+		}
+		a.Notef("scanned %s back to %s; go on with: %s", terminal.Count(found.Scanned, "event"), moment(found.Next.Time()), a.nextPage(c, found.Next))
 		return nil
 	})
 }

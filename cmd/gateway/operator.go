@@ -16,9 +16,10 @@ import (
 // configured database or, with --url, the management API of a running server. The server uses
 // the same services. So both have the same methods and refusals.
 
-// An eventService reads, replays and cancels the stored events; see [manage.Events].
+// An eventService reads, searches, replays and cancels the stored events; see [manage.Events].
 type eventService interface {
 	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	Search(ctx context.Context, f core.EventFilter, filter string) (manage.Found, error)
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
 	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
 	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)

@@ -56,14 +56,19 @@ func parseID(s string) (core.ID, error) {
 	return id, nil
 }
 
-// noteMore prints the command for the next page: the same command with its arguments and
-// --after.
+// noteMore prints the command for the next page.
 func (a *app) noteMore(c *cobra.Command, last core.ID) {
+	a.Notef("there are more: %s", a.nextPage(c, last))
+}
+
+// nextPage returns the command for the next page: the same command with its arguments and
+// --after.
+func (a *app) nextPage(c *cobra.Command, last core.ID) string {
 	words := []string{c.CommandPath()}
 	for _, arg := range c.Flags().Args() {
 		words = append(words, shellQuote(arg))
 	}
-	a.Notef("there are more: %s --after %s", a.commandLine(strings.Join(words, " "), c.Flags()), last)
+	return a.commandLine(strings.Join(words, " "), c.Flags()) + " --after " + string(last)
 }
 
 // programName returns the first word of the command lines that are shown to the user.

@@ -137,6 +137,6 @@ func eventsOf(c *config.Config, store manage.EventStore, clock core.Clock, ids *
 	// A replay chooses consumers as intake does, so a replayed event gets the jobs that it would
 	// get today.
 	events := manage.NewEvents(store, clock, intake.Rematch(consumers, ids))
-	events.Names, events.Decline = names(c), intake.Decline(consumers)
+	events.Names, events.Decline, events.Select = names(c), intake.Decline(consumers), intake.Select
 	return events, nil
 }

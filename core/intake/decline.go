@@ -55,7 +55,7 @@ func (c Consumer) decline(e core.Event, d *expr.Document) string {
 	if c.Filter == nil {
 		return ""
 	}
-	holds, err := c.Filter.Match(d, expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
+	holds, err := c.Filter.Match(d, contextOf(e))
 	switch {
 	// An undecided filter made no job, so it counts as a refusal here. See arrivalFor for
 	// the reason.

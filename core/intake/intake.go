@@ -351,6 +351,11 @@ func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter,
 // view returns the JSON view of an event's payload.
 func view(e *core.Event) *expr.Document { return expr.View(e.Payload, e.ContentType, e.Opaque()) }
 
+// contextOf returns the context in which filters read an event.
+func contextOf(e core.Event) *expr.Context {
+	return expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
+}
+
 // receivedAt returns when a request came in, in milliseconds precision. If its id is more
 // than a minute older, the clock was set back since, and the time is the id's.
 func receivedAt(at time.Time, id core.ID) time.Time {

@@ -164,7 +164,7 @@ func arrivalFor(wanted []target, e core.Event, d *expr.Document, ids core.Block,
 			// The context of filters is made at most once, and only if a consumer
 			// has a filter.
 			if about == nil {
-				about = expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt)
+				about = contextOf(e)
 			}
 			holds, err := t.filter.Match(d, about)
 			if err != nil {

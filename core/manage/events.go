@@ -50,6 +50,9 @@ type Events struct {
 	// nil returns nothing.
 	Decline func(core.Event) []core.Declined
 
+	// Select parses a filter and returns the function that decides about events; Search needs it.
+	Select Select
+
 	// Names are the configured names; nil refuses no name.
 	Names *Names
 
@@ -62,6 +65,10 @@ type Events struct {
 // result is an arrival with new jobs and runs, none of which has a key. It has no jobs if
 // no consumer wants the event.
 type Match func(core.Event) core.Arrival
+
+// A Select parses a filter in the language of a handler's filter. The function that it returns
+// reports whether the filter matches a stored event. The error is about the text of the filter.
+type Select func(filter string) (func(core.Event) bool, error)
 
 // NewEvents makes the service.
 func NewEvents(store EventStore, clock core.Clock, match Match) *Events {

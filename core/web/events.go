@@ -16,6 +16,7 @@ import (
 // An EventManager serves the operators of events; see [manage.Events].
 type EventManager interface {
 	List(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	Search(ctx context.Context, f core.EventFilter, filter string) (manage.Found, error)
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
 	Jobs(ctx context.Context, id core.ID) ([]core.Job, error)
 	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
@@ -36,7 +37,7 @@ type EventsOptions struct {
 func Events(o EventsOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		e, token := &eventRoutes{d, o.Manager}, newKeyring(o.Tokens)
-		r.Get("/api/events", d.viewing(token, e.charged(listBytes, e.list)))
+		r.Get("/api/events", d.viewing(token, e.events))
 		r.Get("/api/events/{id}", d.viewing(token, e.charged(d.recordBytes(), bare(e.inspect))))
 		r.Get("/api/events/{id}/jobs", d.viewing(token, e.charged(listBytes, bare(e.jobs))))
 		r.Post("/api/events/{id}/cancel", d.changing(token, e.cancel))
@@ -52,9 +53,19 @@ type eventRoutes struct {
 	manager EventManager
 }
 
+// events answers with a page of events. A search reads payloads, so it needs more bytes than a
+// listing.
+func (e *eventRoutes) events(w http.ResponseWriter, r *http.Request) error {
+	bytes := listBytes
+	if r.URL.Query().Has("match") {
+		bytes = max(bytes, e.pageBytes())
+	}
+	return e.charged(bytes, e.list)(w, r)
+}
+
 // list answers with a page of events, the newest first.
 func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r, "source", "event_type", "delivery_id", "since", "until", "limit", "after")
+	query, err := queryOf(r, "source", "event_type", "delivery_id", "match", "since", "until", "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -71,11 +82,28 @@ func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	if filter.Limit, err = query.number("limit", core.DefaultPage, 1, core.MaxPage); err != nil {
 		return err
 	}
+	match, given, err := query.text("match")
+	switch {
+	case err != nil:
+		return err
+	case given:
+		return e.search(w, r, filter, match)
+	}
 	page, err := e.manager.List(r.Context(), filter)
 	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, wire.EventsOf(page))
+	return nil
+}
+
+// search answers with the matches among the next events.
+func (e *eventRoutes) search(w http.ResponseWriter, r *http.Request, f core.EventFilter, match string) error {
+	found, err := e.manager.Search(r.Context(), f, match)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.FoundOf(found))
 	return nil
 }
 

@@ -24,6 +24,11 @@ func (e Events) Core() core.Page[core.Event] {
 	return core.Page[core.Event]{Items: List(e.Events, EventSummary.Core), More: e.More}
 }
 
+// Core returns the page of a search.
+func (f Found) Core() manage.Found {
+	return manage.Found{Page: f.Events.Core(), Scanned: f.Scanned, Next: core.ID(f.Next)}
+}
+
 // Core returns the event, without payload and headers.
 func (e EventSummary) Core() core.Event {
 	return core.Event{ID: e.ID, Source: e.Source, Type: e.EventType, DeliveryID: string(e.IdempotencyKey), CreatedAt: e.CreatedAt.Time}

@@ -122,6 +122,8 @@ func TestThereAndBack(t *testing.T) {
 		same(t, "summary", event, sent(t, SummaryOf(event)).Core())
 		page := core.Page[core.Event]{Items: []core.Event{event}, More: true}
 		same(t, "events", page, sent(t, EventsOf(page)).Core())
+		found := manage.Found{Page: page, Scanned: rapid.IntRange(0, 9).Draw(t, "scanned"), Next: someID.Draw(t, "next")}
+		same(t, "found events", found, sent(t, FoundOf(found)).Core())
 		news := manage.News{Events: page.Items, Jobs: []core.Job{job}, Next: manage.Cursor{Event: job.EventID, Finished: job.FinishedAt}, More: true}
 		same(t, "news", news, sent(t, NewsOf(news)).Core())
 	})

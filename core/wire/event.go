@@ -22,6 +22,16 @@ func EventsOf(page core.Page[core.Event]) Events {
 	return Events{List(page.Items, SummaryOf), page.More}
 }
 
+// A Found is a page of a search: see [manage.Found].
+type Found struct {
+	Events
+	Scanned int  `json:"scanned"`
+	Next    Text `json:"next"` // the last scanned event
+}
+
+// FoundOf returns the record of a page of a search.
+func FoundOf(f manage.Found) Found { return Found{EventsOf(f.Page), f.Scanned, Text(f.Next)} }
+
 // An EventSummary is an event as it is listed.
 type EventSummary struct {
 	ID             core.ID `json:"id"`

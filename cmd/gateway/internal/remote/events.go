@@ -56,6 +56,15 @@ func (e Events) List(ctx context.Context, f core.EventFilter) (core.Page[core.Ev
 	return page.Core(), err
 }
 
+// Search reads a page of the events that a filter matches: GET /api/events?match.
+func (e Events) Search(ctx context.Context, f core.EventFilter, filter string) (manage.Found, error) {
+	var found wire.Found
+	query := eventQuery(f)
+	query.Set("match", filter)
+	err := e.c.get(ctx, &found, query, "events")
+	return found.Core(), err
+}
+
 // Inspect reads an event with its payload, jobs and runs: GET /api/events/{id}.
 func (e Events) Inspect(ctx context.Context, id core.ID) (manage.Told, error) {
 	var event wire.Event
