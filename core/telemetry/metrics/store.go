@@ -262,7 +262,7 @@ func (m *measured) Awaited(ctx context.Context, now time.Time, hash, receipt str
 }
 
 // ledgerOps measures [core.Ledger], the listings and look-ups of events and jobs.
-type ledgerOps struct{ event, events, job, jobs, attempts, sourcesOf, finished *op }
+type ledgerOps struct{ event, events, job, jobs, failures, attempts, sourcesOf, finished *op }
 
 func newLedgerOps(f opFamilies) ledgerOps {
 	return ledgerOps{
@@ -270,6 +270,7 @@ func newLedgerOps(f opFamilies) ledgerOps {
 		events:    f.op("events"),
 		job:       f.op("job"),
 		jobs:      f.op("jobs"),
+		failures:  f.op("failures"),
 		attempts:  f.op("attempts"),
 		sourcesOf: f.op("sources_of"),
 		finished:  f.op("finished"),
@@ -294,6 +295,11 @@ func (m *measured) Job(ctx context.Context, id core.ID) (_ core.Job, err error) 
 func (m *measured) Jobs(ctx context.Context, f core.JobFilter) (_ core.Page[core.Job], err error) {
 	defer m.jobs.ended(time.Now(), &err)
 	return m.Store.Jobs(ctx, f)
+}
+
+func (m *measured) Failures(ctx context.Context, f core.FailureFilter) (_ core.Page[core.FailedJob], err error) {
+	defer m.failures.ended(time.Now(), &err)
+	return m.Store.Failures(ctx, f)
 }
 
 func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt, err error) {

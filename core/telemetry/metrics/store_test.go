@@ -217,6 +217,10 @@ func (f *recorder) Jobs(context.Context, core.JobFilter) (r core.Page[core.Job],
 	return r, f.answer("Jobs")
 }
 
+func (f *recorder) Failures(context.Context, core.FailureFilter) (r core.Page[core.FailedJob], err error) {
+	return r, f.answer("Failures")
+}
+
 func (f *recorder) Attempts(context.Context, core.ID) (r []core.Attempt, err error) {
 	return r, f.answer("Attempts")
 }
