@@ -229,12 +229,17 @@ var wanted = map[string]string{
 
 var byIndex = regexp.MustCompile(`Index (?:Only )?Scan (?:Backward )?using (\w+)`)
 
+// sifting are the statements that join held sources with their gates. While both tables are tiny,
+// PostgreSQL may read the gates once instead of looking each up.
+var sifting = []string{"claim_sifted", "claim_sifted_passed", "park", "peek_sifted"}
+
 // flaw returns the fault of a plan, or "".
 func flaw(name string, plan []string) string {
 	all := strings.Join(plan, "\n")
 	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash", "Merge", "Join Filter"} {
 		// Held sources are few. There are few gates, and a purge may delete most of them. A line has at most MaxLineLimit slots.
-		if strings.Contains(strings.ReplaceAll(all, "Seq Scan on source_holds", ""), bad) && !(bad == "Join Filter" && slices.Contains([]string{"forget_gates", "fill_slots", "take_free_slot"}, name)) {
+		if strings.Contains(strings.ReplaceAll(all, "Seq Scan on source_holds", ""), bad) &&
+			!(bad == "Join Filter" && slices.Contains(append([]string{"forget_gates", "fill_slots", "take_free_slot"}, sifting...), name)) {
 			return bad
 		}
 	}
@@ -251,7 +256,7 @@ func flaw(name string, plan []string) string {
 			continue
 		}
 		// A whole index, up to a bound, or an index with no other rows. Held sources are few.
-		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates" || strings.HasPrefix(m[1], "source_holds"); !whole {
+		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates" || m[1] == "gates_pkey" && slices.Contains(sifting, name) || strings.HasPrefix(m[1], "source_holds"); !whole {
 			return strings.TrimSpace(line) + " without a condition"
 		}
 	}
