@@ -216,7 +216,7 @@ func (c *cage) operate() {
 	for _, line := range []string{
 		"validate", "doctor", "status", "version", "breaker reset fails", "hold queue/open --reason maintenance", "holds", "release queue/open", "lines list fails", "lines inspect fails 7", "jobs skip " + c.ids["jobs"], "migrate status", "migrate up", "workflow graph order", "completion bash", "init --dir made --force", "man",
 		"events list", "events list --source nobody", "inspect " + c.ids["events"], "inspect 01J90000000000000000000001",
-		"queues dlq pulled", "jobs list --status dead", "jobs list --handler fails", "jobs retry " + c.ids["jobs"], "jobs retry --handler absent", "jobs retry",
+		"queues dlq pulled", "jobs list --status dead", "jobs errors", "jobs list --handler fails", "jobs retry " + c.ids["jobs"], "jobs retry --handler absent", "jobs retry",
 		"events replay --dry-run", "events replay --source other -y", "events replay -y --limit 3", "events cancel 01J90000000000000000000001",
 		"queues list", "queues inspect pulled", "queues peek pulled --limit 100", "queues peek open --limit 100", "queues retry pulled",
 		"workflow-runs list", "workflow-runs inspect " + c.ids["workflow-runs"], "workflow-runs inspect --data " + c.ids["workflow-runs"],
