@@ -136,6 +136,10 @@ func (f *feeder) fill(ctx context.Context, room, ahead int) (more bool, err erro
 	}
 	f.lastWork = f.Clock()
 	f.pace.took(f.lastWork.Sub(now))
+	if ctx.Err() != nil {
+		f.returns.add(fresh...) // the tick ended meanwhile: a slot would begin some of them before drain
+		return false, nil
+	}
 	f.queue.put(f.lastWork, fresh)
 	return len(f.ready) > 0, nil
 }
