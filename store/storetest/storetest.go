@@ -179,7 +179,7 @@ func besideHold(g role) role {
 func Run(t *testing.T, open func(t *testing.T) core.Store, opts ...Options) {
 	o := options(opts)
 	all := roles()
-	if !o.Sampled {
+	if !o.Sampled && !raceDetector { // other statements, in the same goroutines
 		all = append(all, besideHold(worklist))
 	}
 	for _, role := range all {
