@@ -59,7 +59,7 @@ func TestLines(t *testing.T) {
 		defer cancel()
 		for path := range lineLimits {
 			for k := range lineKeys {
-				senders.Go(func() { s.send(ctx, path, fmt.Sprint("key-", k)) })
+				senders.Go(func() { s.send(ctx, path, keyName(k)) })
 			}
 		}
 		s.progress()
@@ -126,11 +126,11 @@ type lineStory struct {
 	db     *database
 	logs   map[string]*lines.Log // by path
 	caught chan int              // numbers of copies with a delivery that waits for their end
+	open   map[string]chan bool  // by path and key, an entry for each job that is not completed
 
 	mu        sync.Mutex
 	stored    int            // accepted events
 	completed int            // deliveries
-	open      map[string]int // jobs that are not completed, by path and key
 	lines     map[string]int // deliveries under way, by path and key
 	running   map[int]int    // deliveries under way, by copy
 	copies    int            // most copies that delivered at the same time
@@ -139,10 +139,13 @@ type lineStory struct {
 
 func newLineStory(t *testing.T, db *database) *lineStory {
 	s := &lineStory{t: t, db: db, logs: map[string]*lines.Log{}, caught: make(chan int),
-		open: map[string]int{}, lines: map[string]int{}, running: map[int]int{}}
+		open: map[string]chan bool{}, lines: map[string]int{}, running: map[int]int{}}
 	r := receiver.New(t)
 	for path := range lineLimits {
 		s.logs[path] = &lines.Log{}
+		for k := range lineKeys {
+			s.open[path+keyName(k)] = make(chan bool, lineWindow)
+		}
 		r.On(path, s.answer)
 	}
 	s.d = deploy{config: linesConfig, receiver: r, change: func(o *lambda.Options) {
@@ -191,6 +194,9 @@ func (s *lineStory) answer(n int, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// keyName names a key by its number.
+func keyName(k int) string { return fmt.Sprint("key-", k) }
+
 // jobName names the jobs of event n of a key.
 func jobName(key string, n int) string { return fmt.Sprintf("%s-%d", key, n) }
 
@@ -214,7 +220,10 @@ func (s *lineStory) end(line string, copy int, o lines.Outcome) {
 	s.lines[line]--
 	if o == lines.Completed {
 		s.completed++
-		s.open[line]--
+		select {
+		case <-s.open[line]:
+		default: // a repeat
+		}
 	}
 }
 
@@ -272,27 +281,21 @@ func (s *lineStory) freeze() (c *lambda.Copy) {
 
 // send sends the events of a line one after the other. It keeps some of them waiting.
 func (s *lineStory) send(ctx context.Context, path, key string) {
-	for n := 0; ctx.Err() == nil; {
-		s.mu.Lock()
-		full := s.open[path+key] >= lineWindow
-		s.mu.Unlock()
-		if full {
-			time.Sleep(5 * time.Millisecond)
-			continue
-		}
-		if !s.post(path, key, n) {
+	for n := 0; ; n++ {
+		select {
+		case s.open[path+key] <- true:
+		case <-ctx.Done():
 			return
 		}
-		n++
+		if ctx.Err() != nil || !s.post(path, key, n) {
+			return
+		}
 	}
 }
 
 // post sends event n of a line. It repeats a request that was not accepted under the same key, so
 // that the event is stored once.
 func (s *lineStory) post(path, key string, n int) bool {
-	s.mu.Lock()
-	s.open[path+key]++
-	s.mu.Unlock()
 	job := jobName(key, n)
 	for end := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		a, err := ask(http.MethodPost, s.d.api.URL+"/events"+path, fmt.Sprintf(`{"key": %q, "n": %d}`, key, n), "Idempotency-Key", path+job)
