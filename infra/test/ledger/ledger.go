@@ -30,12 +30,25 @@ func Invariants() []Invariant {
 		{"jobs still running", `SELECT COUNT(*) FROM jobs WHERE status = 'running'`},
 		{"jobs with a lease nobody holds", `SELECT COUNT(*) FROM jobs WHERE lease IS NOT NULL AND status <> 'running'`},
 		{"jobs of an unknown status", `SELECT COUNT(*) FROM jobs
-			WHERE status NOT IN ('available', 'scheduled', 'running', 'completed', 'retryable', 'dead', 'canceled')`},
+			WHERE status NOT IN ('available', 'scheduled', 'waiting', 'running', 'completed', 'retryable', 'dead', 'canceled')`},
 		{"jobs without their event", `SELECT COUNT(*) FROM jobs WHERE NOT EXISTS (SELECT 1 FROM events WHERE events.id = jobs.event_id)`},
 		{"attempts without their job", `SELECT COUNT(*) FROM attempts WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`},
-		{"finished jobs that are still due, or the reverse", `SELECT COUNT(*) FROM jobs
-			WHERE (status IN ('completed', 'dead', 'canceled')) <> (due_at IS NULL)
-			   OR (status IN ('completed', 'dead', 'canceled')) <> (finished_at IS NOT NULL)`},
+		{"jobs without a due time that are not finished and do not wait in a line, or the reverse", `SELECT COUNT(*) FROM jobs
+			WHERE (status IN ('waiting', 'completed', 'dead', 'canceled')) <> (due_at IS NULL)`},
+		{"finished jobs without the time at which they finished, or the reverse", `SELECT COUNT(*) FROM jobs
+			WHERE (status IN ('completed', 'dead', 'canceled')) <> (finished_at IS NOT NULL)`},
+		{"jobs that wait in a line and have no place in it", `SELECT COUNT(*) FROM jobs WHERE status = 'waiting'
+			AND NOT EXISTS (SELECT 1 FROM line_places WHERE line_places.job_id = jobs.id AND line_places.line = jobs.line)`},
+		{"places of jobs that do not wait", `SELECT COUNT(*) FROM line_places
+			WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = line_places.job_id AND jobs.status = 'waiting')`},
+		// A line whose slots are all free has no other way to give one to the jobs that wait.
+		{"places in lines in which no job has a slot", `SELECT COUNT(*) FROM line_places
+			WHERE NOT EXISTS (SELECT 1 FROM line_slots WHERE line_slots.line = line_places.line)`},
+		{"slots of jobs that wait", `SELECT COUNT(*) FROM line_slots JOIN jobs ON jobs.id = job_id WHERE status = 'waiting'`},
+		// Only a dead job keeps its slot, with the time at which it stopped its line.
+		{"slots of jobs that are gone or finished", `SELECT COUNT(*) FROM line_slots WHERE NOT EXISTS (SELECT 1 FROM jobs
+			WHERE jobs.id = line_slots.job_id AND (jobs.finished_at IS NULL OR jobs.status = 'dead' AND line_slots.stopped_at > 0))`},
+		{"jobs with two slots", `SELECT COUNT(*) FROM (SELECT 1 FROM line_slots GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
 		// An ack leaves no attempt, since its consumer keeps the result. A wait leaves none
 		// either, and a step counts its attempts itself.
 		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
