@@ -231,7 +231,7 @@ func (j Job) Expired() string {
 // LeaseExpired is the error of a message, ProcessEnded of any other job.
 const (
 	LeaseExpired = "lease expired"
-	ProcessEnded = LeaseExpired + ": the process ended during this attempt three times"
+	ProcessEnded = LeaseExpired + ": the process ended three times before it stored the result of this attempt"
 )
 
 // A TakenJob is a job together with its event.

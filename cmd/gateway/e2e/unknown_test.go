@@ -95,7 +95,7 @@ func TestPayloadThatKills(t *testing.T) {
 	g.awaitIdle(10 * time.Second)
 	dead := g.jobs("--status", "dead")
 	g.stop()
-	const want = "lease expired: the process ended during this attempt three times"
+	const want = "lease expired: the process ended three times before it stored the result of this attempt"
 	if len(dead) != 1 || dead[0].LastError == nil || *dead[0].LastError != want || dead[0].Attempt != 1 {
 		t.Errorf("dead jobs = %+v, want one with error %q in attempt 1", dead, want)
 	}
