@@ -41,6 +41,7 @@ var commands = []func(*app) *cobra.Command{
 	newMigrate,
 	newSend,
 	newStatus,
+	newTopology,
 	newInspect,
 	newEvents,
 	newExport,

@@ -7,6 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // allPieces returns all routes. They are in groups, since a function serves one or two
@@ -61,7 +62,8 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Breakers(web.BreakersOptions{Reset: g.Breakers.Reset, Tokens: tokens}),
 		web.Lines(web.LinesOptions{Manager: g.Lines, Tokens: tokens}),
 		web.Holds(web.HoldsOptions{Manager: g.Holds, Tokens: tokens}),
-		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Look: Tail(g.config, g.Store, g.Clock).Look, Tokens: tokens}),
+		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Topology: func() wire.Topology { return Topology(c, g.Clock()) },
+			Look: Tail(g.config, g.Store, g.Clock).Look, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),
 	}
 }

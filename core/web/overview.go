@@ -17,6 +17,9 @@ type OverviewOptions struct {
 	// Stats returns the state of the gateway; see [manage.Statistics].
 	Stats func(context.Context) (manage.Stats, error)
 
+	// Topology returns what is configured.
+	Topology func() wire.Topology
+
 	// Look returns the news since a cursor; see [manage.Tail].
 	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 
@@ -24,12 +27,13 @@ type OverviewOptions struct {
 	Tokens []Token
 }
 
-// Overview returns the routes about the whole gateway: its state, its news, and the list of
-// its routes.
+// Overview returns the routes about the whole gateway: its state, its configured entries, its news,
+// and the list of its routes.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		v, token := &overviewRoutes{OverviewOptions: o}, newKeyring(o.Tokens)
 		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
+		r.Get("/api/topology", d.viewing(token, d.charged(listBytes, bare(v.topology))))
 		r.Get("/api/tail", d.viewing(token, d.charged(d.pageBytes(), v.tail)))
 		r.Get("/openapi.json", d.viewing(token, d.charged(listBytes, v.describe)))
 	}
@@ -48,6 +52,12 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusOK, wire.StatsOf(stats))
+	return nil
+}
+
+// topology answers with what is configured.
+func (v *overviewRoutes) topology(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, v.Topology())
 	return nil
 }
 

@@ -28,6 +28,7 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/workflow-runs/{id}"}: core.RoleRead,
 	{"GET", "/api/stats"}:              core.RoleRead,
 	{"GET", "/api/tail"}:               core.RoleRead,
+	{"GET", "/api/topology"}:           core.RoleRead,
 	{"GET", "/openapi.json"}:           core.RoleRead,
 
 	// Nothing is lost by these: a canceled job can be retried, and a canceled run redriven.

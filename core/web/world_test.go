@@ -22,6 +22,7 @@ import (
 	"github.com/eventgateway/gateway/core/sns"
 	"github.com/eventgateway/gateway/core/verify"
 	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -123,7 +124,7 @@ func (w *world) handler() http.Handler {
 		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
 		web.Lines(web.LinesOptions{Manager: liner{w.archive}, Tokens: w.tokens}),
 		web.Holds(web.HoldsOptions{Manager: holder{w.archive}, Tokens: w.tokens}),
-		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Look: w.archive.Look, Tokens: w.tokens}),
+		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Topology: configured, Look: w.archive.Look, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 
@@ -295,4 +296,21 @@ func (s *store) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []c
 		receipts = append(receipts, r)
 	}
 	return receipts, nil
+}
+
+// configured returns what the configuration of a world might be.
+func configured() wire.Topology {
+	return wire.Topology{
+		Sources: []wire.ConfiguredSource{
+			{Name: "github", Type: "webhook", Path: "/webhooks/github", Verify: "github"},
+			{Name: "nightly", Type: "cron", Schedule: "0 3 * * *", Timezone: "Europe/Berlin", Next: []wire.Time{{Time: time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)}}},
+		},
+		Consumers: []wire.ConfiguredConsumer{
+			{Name: "billing", Kind: "handler", Source: "github", Events: []string{"push"}, Filter: "$.total > 10", Delay: 1.5, Lines: &wire.Lined{Key: "$.id", Limit: 1, OnDead: "hold"},
+				Attempts: 5, URL: "https://billing.example.com/hooks", Protocol: "http", Method: "POST", Transform: true, RateLimit: 20},
+			{Name: "queue/work", Kind: "queue", Source: "github", Events: []string{}, IdempotencyKey: "$.id", VisibilityTimeout: 30},
+			{Name: "workflow/fulfil-order", Kind: "workflow", Source: "nightly", Events: []string{}, Steps: []string{"reserve"}},
+		},
+		Alerts: []wire.ConfiguredAlert{{Name: "1", Host: "hooks.example.com", Type: "generic", On: []string{"dlq"}}},
+	}
 }

@@ -166,6 +166,12 @@ func (t Tail) Look(ctx context.Context, from manage.Cursor, follow []core.ID) (m
 	return news.Core(), err
 }
 
+// Topology reads what is configured: GET /api/topology.
+func (c *Client) Topology(ctx context.Context) (topology wire.Topology, err error) {
+	err = c.get(ctx, &topology, nil, "topology")
+	return topology, err
+}
+
 // Stats reads the stats of the server, and waits as long as for any other answer.
 func (c *Client) Stats(ctx context.Context) (stats wire.Stats, err error) {
 	err = c.get(ctx, &stats, nil, "stats")
