@@ -50,6 +50,7 @@ var neighbours = map[string]string{
 	"core/workflow core/expr":                     "steps evaluate conditions and templates",
 	"core/alert core/worker":                      "the worker delivers alerts, so an alert is one of its targets",
 	"core/web core/wire":                          "replies are encoded records",
+	"core/web core/web/console":                   "the console is served beside the API",
 	"core/web/lambda core/web":                    "requests to functions are served by the same routes",
 	"core/config/remote core/egress":              "configurations are fetched through the address guard",
 	"core/config/remote/cloud core/egress":        "configurations are fetched through the address guard",

@@ -33,6 +33,7 @@ func (c *Config) validate(r *report) {
 	k.database()
 	k.server()
 	k.tokens()
+	k.console()
 	k.sources()
 	k.signing("delivery.signing_secret", k.Delivery.SigningSecret)
 	k.handlers()

@@ -63,6 +63,13 @@ func (k *checker) tokens() {
 	}
 }
 
+// console checks that the console is not open to a network.
+func (k *checker) console() {
+	if k.Console && !k.API.Locked() && !isLoopback(k.Server.Host) {
+		k.problem("console", "is open to everyone who reaches this server, since the API has no token: set api.auth_token or api.tokens, or server.host to an address of this machine such as 127.0.0.1")
+	}
+}
+
 // tokens warns of an API that is open to everyone, and of weak tokens.
 func (w warner) tokens() {
 	if !w.API.Locked() {

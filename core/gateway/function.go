@@ -35,7 +35,7 @@ func everything(g *Gateway) error {
 	if err := errors.Join(services(g), Schedules(g), Deliveries(g)); err != nil {
 		return err
 	}
-	g.handler = g.newHandler(g.config, g.allPieces(g.config))
+	g.handler = g.newHandler(g.config, g.console(g.config), g.allPieces(g.config))
 	return nil
 }
 
@@ -45,7 +45,7 @@ func IntakeRoutes(g *Gateway) error {
 		return err
 	}
 	// The routes are served also if the database is away: then /health reports it.
-	g.handler = g.newHandler(g.config, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
+	g.handler = g.newHandler(g.config, nil, append(g.intakePieces(g.config), g.opsPieces(g.config)...))
 	// Only a scrape needs these services. A function without metrics does not link them.
 	if g.Metrics != nil {
 		g.Breakers = Breakers(g.config, g.Store, g.Clock)
@@ -61,7 +61,7 @@ func APIRoutes(g *Gateway) error {
 	if err := services(g); err != nil {
 		return err
 	}
-	g.handler = g.newHandler(g.config, g.apiPieces(g.config))
+	g.handler = g.newHandler(g.config, g.console(g.config), g.apiPieces(g.config))
 	return nil
 }
 

@@ -81,8 +81,18 @@ func apiTokens(c *config.Config) (all []web.Token) {
 	return all
 }
 
-// newHandler returns a handler of some routes with the configured bounds.
-func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler {
+// console returns the options of the console; nil if it is not configured. It is served where the API
+// is, which it calls.
+func (g *Gateway) console(c *config.Config) *web.ConsoleOptions {
+	if !c.Console {
+		return nil
+	}
+	return &web.ConsoleOptions{Tokens: apiTokens(c), Now: g.Machine}
+}
+
+// newHandler returns a handler of some routes with the configured bounds, and of the console if that
+// is not nil.
+func (g *Gateway) newHandler(c *config.Config, console *web.ConsoleOptions, pieces []web.Piece) http.Handler {
 	settings := web.Settings{
 		MaxBodySize: int64(c.Server.MaxBodySize),
 		MaxInbound:  c.Server.MaxInbound,
@@ -90,6 +100,7 @@ func (g *Gateway) newHandler(c *config.Config, pieces []web.Piece) http.Handler 
 		Clients:     g.clients,
 		Log:         g.Log.With(telemetry.Target, "web"),
 		Counts:      &g.shared.counts,
+		Console:     console,
 	}
 	if g.Metrics != nil {
 		// Assigned only if there are metrics, since a method value of a nil Metrics would panic.

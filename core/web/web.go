@@ -41,6 +41,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -65,6 +66,9 @@ type Settings struct {
 
 	Clients Clients
 	Log     *slog.Logger // nil logs nothing
+
+	// Console serves the operator console beside the pieces; nil serves none.
+	Console *ConsoleOptions
 
 	// Counts are the counts to which the limits apply. Nil counts for this handler alone.
 	Counts *Counts
@@ -100,6 +104,11 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	}
 	d := &Door{Settings: s, limiter: s.Counts.limit(s.IPRateLimit), budgets: newBudgets(s.Counts, s.MaxInbound)}
 	router := chi.NewRouter()
+	if s.Console != nil {
+		sessions := newSessions(*s.Console)
+		router.Use(sessions.through)
+		pieces = append(slices.Clone(pieces), consolePiece(sessions))
+	}
 	// The guards run before the router looks for a route, so a request for an unknown path counts
 	// against the rate of its client too.
 	router.Use(d.guard)
@@ -133,6 +142,10 @@ func (d *Door) guard(next http.Handler) http.Handler {
 		}
 		if crossSite(r) {
 			d.fail(w, r, errCrossSite)
+			return
+		}
+		if formOfConsole(r) {
+			d.fail(w, r, errNotJSON)
 			return
 		}
 		if bodiless(r.Method) && r.ContentLength > d.MaxBodySize {

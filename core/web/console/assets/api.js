@@ -1,0 +1,103 @@
+// The management API, as the page calls it: below the address of the page, with the cookie of the
+// session.
+import { useEffect, useRef, useState } from './lib.js';
+
+// A Failure is a reply that is no success. Its message is for people.
+export class Failure extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+let signedOut = () => {};
+
+// onSignedOut sets the function that is called when a session ends.
+export function onSignedOut(f) {
+  signedOut = f;
+}
+
+async function call(method, path, body) {
+  let reply;
+  try {
+    reply = await fetch(path, {
+      method,
+      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: 'same-origin',
+      redirect: 'error',
+    });
+  } catch {
+    throw new Failure(0, 'The gateway does not answer.');
+  }
+  const text = await reply.text();
+  if (reply.ok) return text;
+  if (reply.status === 401 && path.startsWith('api/')) signedOut();
+  let message = text;
+  try {
+    message = JSON.parse(text).error || text;
+  } catch {
+    // not JSON: the text is the message
+  }
+  throw new Failure(reply.status, message || `The gateway answered ${reply.status}.`);
+}
+
+const parsed = (text) => (text ? JSON.parse(text) : null);
+
+export const session = {
+  read: async () => parsed(await call('GET', 'session')),
+  begin: async (token) => parsed(await call('POST', 'session', { token })),
+  end: () => call('DELETE', 'session'),
+};
+
+// query returns a path with parameters; empty ones are left out.
+export function query(path, parameters = {}) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined && value !== null && value !== '') q.set(name, value);
+  const text = q.toString();
+  return text ? path + '?' + text : path;
+}
+
+export const readText = (path, parameters) => call('GET', query('api/' + path, parameters));
+export const read = async (path, parameters) => parsed(await readText(path, parameters));
+export const change = async (path, body = {}) => parsed(await call('POST', 'api/' + path, body));
+export const remove = async (path, parameters) => parsed(await call('DELETE', query('api/' + path, parameters)));
+
+// useRead reads with a function, again each time that one of the keys changes, and every so many
+// milliseconds while the page is visible, if every is not 0. It returns {data, error, busy, again}. The
+// data of the last success stay while it reads again.
+export function useRead(load, keys, every = 0) {
+  const [state, set] = useState({ busy: true });
+  const newest = useRef(0);
+  const again = useRef(() => {});
+  useEffect(() => {
+    let timer;
+    let over = false;
+    const round = async () => {
+      clearTimeout(timer);
+      const mine = ++newest.current;
+      let next;
+      try {
+        next = { data: await load() };
+      } catch (error) {
+        next = { error };
+      }
+      if (over || mine !== newest.current) return;
+      set((last) => ({ data: last.data, ...next, busy: false }));
+      if (every && document.visibilityState === 'visible') timer = setTimeout(round, every);
+    };
+    const seen = () => {
+      if (every && document.visibilityState === 'visible') round();
+    };
+    again.current = round;
+    set((last) => ({ ...last, busy: true }));
+    round();
+    document.addEventListener('visibilitychange', seen);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', seen);
+    };
+  }, [...keys, every]);
+  return { ...state, again: () => again.current() };
+}

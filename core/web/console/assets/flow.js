@@ -1,0 +1,56 @@
+// Holds and schedules.
+import { html, useRef } from './lib.js';
+import { change, read, remove, useRead } from './api.js';
+import { to } from './place.js';
+import { Ago, Confirm, Exact, Page, Problem, Table } from './ui.js';
+
+// targets returns what can be held.
+function targets(topology) {
+  if (!topology) return [];
+  return [...topology.consumers.map((c) => c.name), ...topology.sources.map((s) => 'source/' + s.name)];
+}
+
+export function Holds() {
+  const { data, error, again } = useRead(() => read('holds'), [], 3000);
+  const topology = useRead(() => read('topology'), []);
+  const form = useRef();
+  const hold = async () => {
+    const [target, until, reason] = ['target', 'until', 'reason'].map((n) => form.current.querySelector(`[name=${n}]`).value.trim());
+    const body = { target };
+    if (until) body.until = new Date(Date.now() + Number(until) * 3600e3).toISOString().replace('Z', '');
+    if (reason) body.reason = reason;
+    const r = await change('holds', body);
+    return `${r.target} is held.`;
+  };
+  const actions = html`<${Confirm} label="Hold" done=${again} ask=${async () => 'Its jobs wait until it is released. Events are accepted as always.'} act=${hold}>
+    <div ref=${form}>
+      <label>What to hold<select name="target">${targets(topology.data).map((t) => html`<option>${t}</option>`)}</select></label>
+      <label>Until<select name="until"><option value="">it is released</option><option value="1">in an hour</option><option value="8">in 8 hours</option><option value="24">in a day</option></select></label>
+      <label>Why<input name="reason" maxlength="200" autocomplete="off" /></label>
+    </div><//>`;
+  return html`<${Page} title="Holds" actions=${actions}>
+    <${Problem} error=${error} again=${again} />
+    <${Table} caption="Holds" rows=${data?.holds.map((h) => ({ key: h.target, ...h }))} empty="Nothing is held. A hold stops a handler, queue, workflow or source, and nothing is lost." columns=${[
+      { name: 'Target', cell: (r) => r.target },
+      { name: 'Since', class: 'short', cell: (r) => html`<${Ago} t=${r.since} />` },
+      { name: 'Until', class: 'short', cell: (r) => (r.until ? html`<${Exact} t=${r.until} />` : 'it is released') },
+      { name: 'Reason', class: 'text', cell: (r) => r.reason || '–' },
+      { name: '', cell: (r) => html`<${Confirm} label="Release" done=${again} ask=${async () => `${r.target} goes on, slowly for the first ten seconds.`} act=${async () => { await remove('holds', { target: r.target }); return `${r.target} is released.`; }} />` },
+    ]} />
+  <//>`;
+}
+
+export function Schedules() {
+  const { data, error, again } = useRead(() => read('topology'), [], 30000);
+  const rows = data?.sources.filter((s) => s.type === 'cron');
+  return html`<${Page} title="Schedules">
+    <${Problem} error=${error} again=${again} />
+    <${Table} caption="Sources of type cron" rows=${rows} empty="No source has a schedule." link=${(r) => to(['events'], { source: r.name })} columns=${[
+      { name: 'Source', cell: (r) => r.name },
+      { name: 'Schedule', cell: (r) => html`<code>${r.schedule}</code>` },
+      { name: 'Zone', cell: (r) => r.timezone },
+      { name: 'Next times', class: 'text', cell: (r) => (r.next || []).map((t) => html`<div><${Exact} t=${t} /> (<${Ago} t=${t} />)</div>`) },
+      { name: 'Consumers', class: 'text', cell: (r) => data.consumers.filter((c) => c.source === r.name).map((c) => c.name).join(', ') || 'none' },
+    ]} />
+  <//>`;
+}

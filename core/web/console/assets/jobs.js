@@ -1,0 +1,130 @@
+// Jobs: the listing, failures grouped by error, and one job with its attempts.
+import { html } from './lib.js';
+import { change, read, useRead } from './api.js';
+import { to } from './place.js';
+import { visible } from './json.js';
+import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, span, spans, Status, Table } from './ui.js';
+
+const path = ['jobs'];
+
+const statuses = ['available', 'scheduled', 'waiting', 'running', 'retryable', 'dead', 'canceled', 'completed'];
+
+// waits says why a job waits.
+function waits(w) {
+  if (!w) return '';
+  const until = w.until ? html` until <${Exact} t=${w.until} />` : '';
+  const text = {
+    hold: w.source ? `the hold of source ${w.source}` : 'the hold', circuit_breaker: 'the circuit breaker', rate_limit: 'the rate limit', time: 'its time', line: 'its line',
+    worker: 'a free worker', consumer: 'a consumer of the queue', configuration: 'its consumer, which is not configured any more',
+  }[w.for] || w.for;
+  return html`waits for ${text}${until}${w.place ? `, place ${count(w.place)}` : ''}${w.job && html` behind <a href=${to(['jobs', w.job])}>a job</a>`}${w.reason && html`: ${w.reason}`}`;
+}
+
+const tries = (j) => (j.max_attempts === null ? String(j.attempt) : `${j.attempt} of ${j.max_attempts}`);
+
+export function JobTable({ rows, empty, busy, event = true }) {
+  return html`<${Table} caption="Jobs" rows=${rows} busy=${busy} empty=${empty} link=${(r) => to(['jobs', r.id])} columns=${[
+    { name: 'Consumer', class: 'text', cell: (r) => (r.line ? html`${r.handler}<span class="sub">line ${r.line}</span>` : r.handler) },
+    { name: 'Status', class: 'short', cell: (r) => html`<${Status} is=${r.status} />` },
+    { name: 'Attempts', class: 'n', cell: tries },
+    { name: 'Made', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
+    { name: 'Last error, or why it waits', class: 'text', cell: (r) => html`${r.last_error ? visible(r.last_error) : ''}${r.waiting && html`<span class="sub">${waits(r.waiting)}</span>`}` },
+    ...(event ? [{ name: 'Event', cell: (r) => html`<a href=${to(['events', r.event_id])}><${Id} id=${r.event_id} /></a>` }] : []),
+  ]} />`;
+}
+
+// consumers returns the choices of a field for a consumer.
+export function consumers(stats) {
+  if (!stats) return [];
+  return [...stats.handlers.map((h) => h.name), ...stats.queues.map((q) => 'queue/' + q.name), ...stats.workflows.map((w) => 'workflow/' + w.name)].map((n) => [n, n]);
+}
+
+const tabs = (now) => html`<nav class="tabs" aria-label="Views of jobs"><a href=${to(['jobs'])} aria-current=${now === 'jobs' ? 'page' : undefined}>All jobs</a><a href=${to(['failures'])} aria-current=${now === 'failures' ? 'page' : undefined}>By error</a></nav>`;
+
+// dead returns how many jobs of a consumer, or of all, are dead.
+async function dead(handler) {
+  const stats = await read('stats');
+  if (!handler) return stats.jobs.dead;
+  const name = handler.replace(/^(queue|workflow)\//, '');
+  const list = handler.startsWith('queue/') ? stats.queues : handler.startsWith('workflow/') ? stats.workflows : stats.handlers;
+  return list.find((c) => c.name === name)?.dead || 0;
+}
+
+// RetryAll retries the dead jobs of a consumer, or all of them.
+const RetryAll = ({ handler, done }) => html`<${Confirm} label="Retry dead jobs" done=${done}
+  ask=${async () => { const n = await dead(handler); return n ? `${plural(n, 'dead job')}${handler ? ' of ' + handler : ''} are made available again, with all their attempts.` : 'No job is dead.'; }}
+  act=${async () => `${plural((await change('jobs/retry', handler ? { handler } : {})).retried, 'job')} retried.`} />`;
+
+export function Jobs({ params, stats }) {
+  const { data, error, busy, again } = useRead(() => read('jobs', { status: params.status, handler: params.handler, since: since(params.since), after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : 3000);
+  const rows = data?.jobs;
+  return html`<${Page} title="Jobs" actions=${!String(params.handler).startsWith('workflow/') && html`<${RetryAll} handler=${params.handler} done=${again} />`}>
+    ${tabs('jobs')}
+    <${Filters} path=${path} params=${params} fields=${[
+      { name: 'status', label: 'Status', options: [['', 'all'], ...statuses.map((s) => [s, s])] },
+      { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
+      { name: 'since', label: 'Made', options: spans },
+    ]} />
+    <${Problem} error=${error} again=${again} />
+    <${JobTable} rows=${rows} busy=${busy} empty="No job matches." />
+    <${Pager} path=${path} params=${params} next=${data?.has_more && rows[rows.length - 1].id} />
+  <//>`;
+}
+
+export function Failures({ params, stats }) {
+  const { data, error, busy, again } = useRead(() => read('jobs/errors', { handler: params.handler, since: since(params.since) }), [JSON.stringify(params)], 10000);
+  const rows = data?.errors.map((e, i) => ({ key: e.handler + i, ...e }));
+  return html`<${Page} title="Failures" actions=${html`<${RetryAll} handler=${params.handler} done=${again} />`}>
+    ${tabs('failures')}
+    <${Filters} path=${['failures']} params=${params} fields=${[
+      { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
+      { name: 'since', label: 'Made', options: spans },
+    ]} />
+    <${Problem} error=${error} again=${again} />
+    ${data?.has_more && html`<p class="note">These are the newest ${count(data.scanned)} failed jobs. There are older ones.</p>`}
+    <${Table} caption="Errors of dead and retrying jobs" rows=${rows} busy=${busy} empty="Nothing fails." link=${(r) => to(['jobs', r.example])} columns=${[
+      { name: 'Error', class: 'text', cell: (r) => visible(r.kind || r.last_error || 'no error') },
+      { name: 'Consumer', cell: (r) => r.handler },
+      { name: 'Jobs', class: 'n', cell: (r) => count(r.count) },
+      { name: 'Dead', class: 'n', cell: (r) => count(r.dead) },
+      { name: 'Retrying', class: 'n', cell: (r) => count(r.retrying) },
+      { name: 'Newest', class: 'short', cell: (r) => html`<${Ago} t=${r.newest_at} />` },
+      { name: 'Oldest', class: 'short', cell: (r) => html`<${Ago} t=${r.oldest_at} />` },
+    ]} />
+  <//>`;
+}
+
+function Attempt({ a }) {
+  const ok = !a.error && a.status_code >= 200 && a.status_code < 300;
+  return html`<li>
+    <div class="line"><strong>Attempt ${a.attempt}</strong><${Status} is=${ok ? 'completed' : 'failed'} />
+      ${a.status_code !== null && html`<span>status ${a.status_code}</span>`}<span>${span(a.duration_ms / 1000)}</span><span class="muted"><${Exact} t=${a.created_at} /></span></div>
+    ${a.error && html`<p>${visible(a.error)}</p>`}
+    ${a.response && html`<details><summary>Reply</summary><pre class="block" tabindex="0">${visible(a.response)}</pre></details>`}
+  </li>`;
+}
+
+const retryable = (j) => !j.workflow_run_id && (j.status === 'dead' || j.status === 'canceled' || j.status === 'retryable' || j.status === 'scheduled');
+
+export function Job({ id }) {
+  const { data, error, again } = useRead(async () => {
+    const at = 'jobs/' + encodeURIComponent(id);
+    const [job, all] = await Promise.all([read(at), read(at + '/attempts')]);
+    return { ...job, attempts: all.attempts };
+  }, [id], 3000);
+  const back = { href: to(path), text: 'Jobs' };
+  if (!data) return html`<${Page} title="Job" back=${back}><${Problem} error=${error} again=${again} /><//>`;
+  const actions = html`${retryable(data) && html`<${Confirm} label="Retry" done=${again} ask=${async () => 'This job is tried again now.'} act=${async () => { await change(`jobs/${id}/retry`); return 'The job is tried again.'; }} />`}
+    ${data.line && data.status === 'dead' && html`<${Confirm} label="Skip" done=${again} ask=${async () => `Line ${data.line} goes on without this job, which stays dead.`} act=${async () => { await change(`jobs/${id}/skip`); return 'The line goes on.'; }} />`}`;
+  return html`<${Page} title=${data.handler} back=${back} actions=${actions}>
+    <${Problem} error=${error} />
+    ${data.waiting && html`<p class="note">This job ${waits(data.waiting)}.</p>`}
+    <section class="card"><${Facts} of=${[
+      ['Status', html`<${Status} is=${data.status} />`], ['Attempts', tries(data)], ['Event', html`<a href=${to(['events', data.event_id])}><${Id} id=${data.event_id} /></a>`],
+      ['Made', html`<${Exact} t=${data.created_at} />`], ['Due', data.scheduled_at && !data.completed_at && html`<${Exact} t=${data.scheduled_at} />`], ['Finished', data.completed_at && html`<${Exact} t=${data.completed_at} />`],
+      ['Line', data.line], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
+      ['Last error', data.last_error && visible(data.last_error)],
+    ]} /></section>
+    <section><h2>Attempts</h2>${data.attempts.length ? html`<ol class="tries">${[...data.attempts].reverse().map((a) => html`<${Attempt} key=${a.created_at + a.attempt} a=${a} />`)}</ol>` : html`<p class="empty">It was not attempted yet.</p>`}</section>
+  <//>`;
+}

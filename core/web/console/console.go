@@ -1,0 +1,92 @@
+// Package console has the files of the operator console: one page, its scripts and its styles.
+//
+// The idea to know: nothing is built. The scripts are ES modules as a browser loads them, and one of
+// them, lib.js, is a library (its header names version and license). Everything that a page shows, it
+// reads from the management API.
+//
+// All files but the page are served below a folder whose name is a hash of all of them. So a browser
+// keeps them for ever, and never mixes the files of two versions.
+//
+// console imports only the standard library.
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"path"
+	"sync"
+)
+
+//go:embed assets
+var embedded embed.FS
+
+// A File is a file of the console.
+type File struct {
+	Type    string // its media type
+	Text    []byte
+	Gzipped []byte // Text, compressed
+}
+
+// Files are all files of one version.
+type Files struct {
+	Version string          // the name of the folder of the files
+	Page    []byte          // the page, which refers to the files
+	Files   map[string]File // by name
+}
+
+// page is the name of the page, and slot the text in it that stands for the version.
+const (
+	page = "index.html"
+	slot = "VERSION"
+)
+
+// types are the media types of the files, by the ends of their names.
+var types = map[string]string{
+	".js":  "text/javascript; charset=utf-8",
+	".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// Load returns the files. The first call compresses them; all calls return the same.
+var Load = sync.OnceValue(load)
+
+func load() *Files {
+	all := &Files{Files: map[string]File{}}
+	hash := sha256.New()
+	err := fs.WalkDir(embedded, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := embedded.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		hash.Write([]byte(path.Base(name)))
+		hash.Write(text)
+		if base := path.Base(name); base == page {
+			all.Page = text
+		} else {
+			all.Files[base] = File{Type: types[path.Ext(base)], Text: text, Gzipped: compress(text)}
+		}
+		return nil
+	})
+	if err != nil {
+		panic("console: " + err.Error()) // the files are in the program
+	}
+	all.Version = hex.EncodeToString(hash.Sum(nil)[:8])
+	all.Page = bytes.ReplaceAll(all.Page, []byte(slot), []byte(all.Version))
+	return all
+}
+
+// compress returns a text as gzip has it.
+func compress(text []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(text)                                  // a buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}
