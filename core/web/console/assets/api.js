@@ -70,24 +70,29 @@ export function useRead(load, keys, every = 0) {
   const [state, set] = useState({ busy: true });
   const newest = useRef(0);
   const again = useRef(() => {});
+  const pause = useRef(every);
+  pause.current = every;
   useEffect(() => {
     let timer;
     let over = false;
-    const round = async () => {
+    const next = () => {
       clearTimeout(timer);
+      if (!over && pause.current && document.visibilityState === 'visible') timer = setTimeout(() => pause.current && round(), pause.current);
+    };
+    const round = async () => {
       const mine = ++newest.current;
-      let next;
+      let got;
       try {
-        next = { data: await load() };
+        got = { data: await load() };
       } catch (error) {
-        next = { error };
+        got = { error };
       }
       if (over || mine !== newest.current) return;
-      set((last) => ({ data: last.data, ...next, busy: false }));
-      if (every && document.visibilityState === 'visible') timer = setTimeout(round, every);
+      set((last) => ({ data: last.data, ...got, busy: false }));
+      next();
     };
     const seen = () => {
-      if (every && document.visibilityState === 'visible') round();
+      if (pause.current && document.visibilityState === 'visible') round();
     };
     again.current = round;
     set((last) => ({ ...last, busy: true }));
@@ -98,6 +103,11 @@ export function useRead(load, keys, every = 0) {
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', seen);
     };
-  }, [...keys, every]);
+  }, keys);
+  const began = useRef(false);
+  useEffect(() => {
+    if (began.current && every) again.current(); // it goes on after a pause
+    began.current = true;
+  }, [every]);
   return { ...state, again: () => again.current() };
 }

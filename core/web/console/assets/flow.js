@@ -24,7 +24,7 @@ export function Holds() {
   };
   const actions = html`<${Confirm} label="Hold" done=${again} ask=${async () => 'Its jobs wait until it is released. Events are accepted as always.'} act=${hold}>
     <div ref=${form}>
-      <label>What to hold<select name="target">${targets(topology.data).map((t) => html`<option>${t}</option>`)}</select></label>
+      <label>What to hold<select name="target">${targets(topology.data).map((t) => html`<option value=${t}>${t}</option>`)}</select></label>
       <label>Until<select name="until"><option value="">it is released</option><option value="1">in an hour</option><option value="8">in 8 hours</option><option value="24">in a day</option></select></label>
       <label>Why<input name="reason" maxlength="200" autocomplete="off" /></label>
     </div><//>`;

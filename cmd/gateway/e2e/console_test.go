@@ -1,0 +1,178 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
+)
+
+// consoleConfig has what the pages of the console show: handlers that work and fail, a queue, a
+// workflow that waits, a schedule.
+const consoleConfig = `
+console: true
+server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
+api:
+  auth_token: admin-admin-admin-admin-admin
+  tokens:
+    - {name: dashboard, role: read, token: read-read-read-read-read-read}
+    - {name: on-call, role: operate, token: operate-operate-operate-operate}
+delivery: {timeout: 5s, default_retry: {max: 1}}
+sources:
+  app: {type: event}
+  calm: {type: event}
+  fresh: {type: event}
+  github: {type: webhook, verify: github, secret: a-secret-of-github-for-tests}
+  nightly: {type: cron, schedule: "0 3 1 1 *", timezone: Europe/Berlin}
+handlers:
+  failing: {source: app, events: [order.created], url: "${RECEIVER}/failing", circuit_breaker: off}
+  mended: {source: app, events: [order.created], url: "${RECEIVER}/mended", circuit_breaker: off, lines: {key: $.customer.id, on_dead: skip}}
+  rare: {source: app, events: [order.rare], url: "${RECEIVER}/rare", circuit_breaker: off}
+  fine: {source: app, url: "${RECEIVER}/fine", filter: $.n > 3}
+  fresh-handler: {source: fresh, url: "${RECEIVER}/fresh"}
+  paused: {source: calm, url: "${RECEIVER}/paused"}
+  ci: {source: github, url: "${RECEIVER}/ci"}
+  report: {source: nightly, url: "${RECEIVER}/report"}
+queues:
+  mail: {source: app, events: [order.created], max_attempts: 3, api_key: mail-mail-mail-mail-mail}
+workflows:
+  fulfil:
+    source: app
+    events: [order.created]
+    steps:
+      - {name: reserve, type: http, url: "${RECEIVER}/reserve"}
+      - {name: pause, type: wait, seconds: 3600}
+`
+
+// TestConsole tells the stories of infra/test/browser in a browser. GATEWAY_TEST_PICTURES is a folder
+// that gets a picture of each page.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	chromium, err := findBrowser()
+	need(t, "a browser", err)
+	modules, err := filepath.Abs("../../../infra/test/browser")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(modules, "node_modules/playwright-core"))
+	}
+	need(t, "the driver of a browser (make deps)", err)
+
+	g := newConsole(t)
+	base := "http://127.0.0.1" + fmt.Sprintf(":%d", g.port)
+	given := map[string]any{
+		"browser": chromium, "console": base + "/console/", "api": base, "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
+		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
+	}
+	tellStories(t, modules, given, 13)
+
+	// Below a path of a proxy, which the gateway does not know.
+	target, _ := url.Parse(base)
+	proxy := httptest.NewServer(http.StripPrefix("/ops/events", httputil.NewSingleHostReverseProxy(target)))
+	defer proxy.Close()
+	given["console"], given["pictures"] = proxy.URL+"/ops/events/console/", ""
+	given["stories"] = []string{"sign in and out", "an address for each view"}
+	tellStories(t, modules, given, 2)
+	g.stop()
+}
+
+// findBrowser returns the path of a Chromium.
+func findBrowser() (string, error) {
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is no chromium-headless-shell")
+}
+
+// newConsole starts a gateway with thirty orders, of which some deliveries have failed.
+func newConsole(t *testing.T) *gateway {
+	r := receiver.New(t)
+	var mended atomic.Bool
+	r.On("/failing", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	r.On("/rare", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			w.WriteHeader(http.StatusTeapot)
+			fmt.Fprint(w, "I am a teapot")
+		}
+	})
+	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if !mended.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	g := newGateway(t, consoleConfig, r)
+	g.start()
+	token := []string{"Authorization", "Bearer admin-admin-admin-admin-admin", "Content-Type", "application/json"}
+	for i := range 30 {
+		customer := fmt.Sprintf("c-%d", i%7)
+		if i == 11 {
+			customer = "c-needle"
+		}
+		g.send("/events/app/order.created", fmt.Sprintf(`{"n":%d,"customer":{"id":%q,"name":"Ada <b>Lovelace</b>"}}`, i, customer), token...)
+	}
+	g.send("/events/app/order.rare", `{"n":1}`, token...)
+	db := g.ledger()
+	defer db.close()
+	eventually(t, 30*time.Second, "the deliveries have ended", func() bool {
+		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 61 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
+	})
+	mended.Store(true)
+	return g
+}
+
+// tellStories runs stories, and expects a number of them.
+func tellStories(t *testing.T, dir string, given map[string]any, want int) {
+	argument, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "node", "stories.mjs", string(argument))
+	c.Dir = dir
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); told++ {
+		var story struct {
+			Story, Problem string
+			MS             int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &story); err != nil {
+			t.Errorf("%s: %v", lines.Bytes(), err)
+			continue
+		}
+		t.Run(story.Story, func(t *testing.T) {
+			t.Logf("%d ms", story.MS)
+			if story.Problem != "" {
+				t.Error(story.Problem)
+			}
+		})
+	}
+	if err := c.Wait(); err != nil || told != want {
+		t.Errorf("%d stories, want %d; %v %s", told, want, err, &stderr)
+	}
+}

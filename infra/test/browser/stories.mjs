@@ -1,0 +1,388 @@
+// Stories of the operator console in a real browser. The first argument is a JSON text:
+//
+//   {"browser": "/usr/bin/...", "console": "http://.../console/", "api": "http://...",
+//    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
+//    "stories": ["name", ...] or null for all}
+//
+// Each story prints one line of JSON: {"story", "problem" or null, "ms"}. Every page of every story
+// fails on an error in the browser's console, which includes what the Content-Security-Policy refuses,
+// and on a finding of axe where a story asks for it.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const given = JSON.parse(process.argv[2]);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+class Problem extends Error {}
+
+const check = (ok, text) => {
+  if (!ok) throw new Problem(text);
+};
+
+// api calls the gateway beside the browser, with all rights.
+async function api(method, path, body) {
+  const r = await fetch(given.api + path, { method, headers: { Authorization: 'Bearer ' + given.tokens.admin, 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) });
+  const text = await r.text();
+  check(r.ok, `${method} ${path}: ${r.status} ${text}`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+// until waits until f returns a true value, and returns it.
+async function until(what, f, ms = 15000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const got = await f();
+    if (got) return got;
+    check(Date.now() < end, `${what}: not within ${ms} ms`);
+    await new Promise((r) => setTimeout(r, 50));
+  }
+}
+
+// A Tab is a page of the browser, signed in with the token of a role.
+class Tab {
+  static async open(browser, { role = 'admin', at = '#/', scheme = 'light', width = 1280, height = 860, scripts = true, console: base = given.console } = {}) {
+    const tab = new Tab();
+    tab.base = base;
+    tab.context = await browser.newContext({ colorScheme: scheme, viewport: { width, height }, javaScriptEnabled: scripts, reducedMotion: 'reduce' });
+    tab.page = await tab.context.newPage();
+    tab.errors = [];
+    tab.page.on('console', (m) => {
+      // The browser logs each refusal as an error, also one that the page explains.
+      if (m.type() === 'error' && !/status of 4\d\d/.test(m.text())) tab.errors.push(m.text());
+    });
+    tab.page.on('pageerror', (e) => tab.errors.push(String(e.stack || e)));
+    tab.page.setDefaultTimeout(10000);
+    await tab.page.goto(base + at);
+    if (role) await tab.signIn(given.tokens[role]);
+    return tab;
+  }
+
+  async signIn(token) {
+    await this.page.getByLabel('Token').fill(token);
+    await this.page.getByRole('button', { name: 'Sign in' }).click();
+    await this.page.getByRole('navigation', { name: 'Pages' }).waitFor();
+  }
+
+  // go opens a view, and waits for its heading.
+  async go(at, heading) {
+    await this.page.goto(this.base + at);
+    await this.heading(heading);
+  }
+
+  heading(name) {
+    return this.page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
+  }
+
+  async end() {
+    await this.context.close();
+    check(this.errors.length === 0, 'the browser reports: ' + this.errors.join('; '));
+  }
+
+  // clean fails on what axe finds.
+  async clean(what) {
+    await this.page.evaluate(axe);
+    const { violations } = await this.page.evaluate(() => window.axe.run());
+    check(violations.length === 0, what + ': ' + violations.map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 200)} ${v.nodes[0].failureSummary}`).join('; '));
+  }
+}
+
+// some returns the id of a job of a consumer, of its event, and of a run.
+async function some(consumer) {
+  const job = (await api('GET', `/api/jobs?handler=${encodeURIComponent(consumer)}&limit=1`)).jobs[0];
+  const run = (await api('GET', '/api/workflow-runs?limit=1')).workflow_runs[0];
+  return { job: job.id, event: job.event_id, run: run.id };
+}
+
+const views = async () => {
+  const { job, event, run } = await some('failing');
+  return [
+    ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'],
+    ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/nothing', 'Not found'],
+  ];
+};
+
+const stories = {
+  // Every page, in light, dark and narrow, has no error and no finding.
+  async 'every page'(browser) {
+    const all = await views();
+    for (const [name, how] of Object.entries({ light: {}, dark: { scheme: 'dark' }, narrow: { width: 390, height: 800 } })) {
+      const tab = await Tab.open(browser, how);
+      for (const [at, heading] of all) {
+        await tab.go(at, heading);
+        await tab.page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
+        if (name !== 'narrow') await tab.clean(`${heading}, ${name}`);
+        const wide = await tab.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        check(wide <= 0, `${heading}, ${name}: the page is ${wide} pixels wider than the window`);
+        if (given.pictures) await tab.page.screenshot({ path: `${given.pictures}/${heading.replaceAll(' ', '-').toLowerCase()}-${name}.png`, fullPage: true });
+      }
+      await tab.end();
+    }
+  },
+
+  // A wrong token is refused in words, the right one opens the view that the address names, and
+  // signing out ends the session.
+  async 'sign in and out'(browser) {
+    const tab = await Tab.open(browser, { role: null, at: '#/queues' });
+    const { page } = tab;
+    await page.getByLabel('Token').fill('not-a-token');
+    await tab.clean('sign in');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('not one of').waitFor();
+    await tab.signIn(given.tokens.read);
+    await tab.heading('Queues');
+    const cookies = await tab.context.cookies(given.console);
+    check(cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === 'Strict', 'cookies: ' + JSON.stringify(cookies));
+    check((await tab.context.cookies(given.api + '/api/stats')).length === 0, 'the cookie is sent to the API');
+    check(await page.evaluate(() => localStorage.length + sessionStorage.length) === 0, 'something is stored in the browser');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Token').waitFor();
+    await page.reload();
+    await page.getByLabel('Token').waitFor();
+    await tab.end();
+  },
+
+  // The first event: it arrives in the open listing, and its page shows the delivery.
+  async 'first event'(browser) {
+    const tab = await Tab.open(browser, { at: '#/events?source=fresh' });
+    const { page } = tab;
+    await page.getByText('No event matches.').waitFor();
+    await api('POST', '/events/fresh/hello.world', { greeting: 'hello' });
+    await page.getByRole('link', { name: 'hello.world' }).click();
+    await tab.heading('hello.world');
+    await page.getByRole('row', { name: /fresh-handler .*completed/ }).waitFor();
+    await page.getByText('"greeting": "hello"').waitFor();
+    await tab.end();
+  },
+
+  // One failed delivery among many: by its error to the job, what was answered, and retried.
+  async 'find a failure and retry it'(browser) {
+    const tab = await Tab.open(browser);
+    const { page } = tab;
+    await page.getByRole('link', { name: /^Failures/ }).click();
+    await tab.heading('Failures');
+    await page.getByRole('row', { name: /status: 418 .*rare/ }).getByRole('link').click();
+    await tab.heading('rare');
+    await page.getByText('Reply').first().click();
+    await page.getByText('I am a teapot').waitFor();
+    await page.getByRole('button', { name: 'Retry' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Retry' });
+    await dialog.getByText('tried again now').waitFor();
+    await dialog.getByRole('button', { name: 'Retry' }).click();
+    await page.getByRole('status').getByText('tried again').waitFor();
+    await page.getByText('Attempt 2').waitFor();
+    await tab.end();
+  },
+
+  // All dead jobs of a handler: the question names their number, and all are retried.
+  async 'retry all that are dead'(browser) {
+    const n = (await api('GET', '/api/stats')).handlers.find((h) => h.name === 'mended').dead;
+    check(n > 1, `${n} dead jobs of mended, want some`);
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/jobs?handler=mended&status=dead' });
+    const { page } = tab;
+    await page.getByRole('button', { name: 'Retry dead jobs' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Retry dead jobs' });
+    await dialog.getByText(`${n} dead jobs of mended`).waitFor();
+    await dialog.getByRole('button', { name: 'Leave it' }).click();
+    check((await api('GET', '/api/stats')).handlers.find((h) => h.name === 'mended').dead === n, 'a refused question changed something');
+    await page.getByRole('button', { name: 'Retry dead jobs' }).click();
+    await dialog.getByRole('button', { name: 'Retry dead jobs' }).click();
+    await page.getByRole('status').getByText(`${n} jobs retried`).waitFor();
+    await page.getByText('No job matches.').waitFor();
+    await tab.end();
+  },
+
+  // A handler is held with a reason, its job says why it waits, and it is released.
+  async 'hold and release'(browser) {
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/holds' });
+    const { page } = tab;
+    await page.getByRole('button', { name: 'Hold', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Hold' });
+    await dialog.getByLabel('What to hold').selectOption('paused');
+    await dialog.getByLabel('Why').fill('moving the database');
+    await dialog.getByRole('button', { name: 'Hold', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.getByRole('row', { name: /paused .*moving the database/ }).waitFor();
+    await api('POST', '/events/calm/while.held', { n: 1 });
+    const job = await until('a job of paused', async () => (await api('GET', '/api/jobs?handler=paused&status=available')).jobs[0]);
+    await tab.go(`#/jobs/${job.id}`, 'paused');
+    await page.getByText('waits for the hold').waitFor();
+    await page.getByText('moving the database').waitFor();
+    await tab.go('#/holds', 'Holds');
+    await page.getByRole('button', { name: 'Release' }).click();
+    await page.getByRole('dialog', { name: 'Release' }).getByRole('button', { name: 'Release' }).click();
+    await page.getByText('Nothing is held.').waitFor();
+    await tab.go(`#/jobs/${job.id}`, 'paused');
+    await page.getByText('completed').first().waitFor();
+    await tab.end();
+  },
+
+  // An event is found by a value in its payload; a filter that is wrong is told.
+  async 'find by payload'(browser) {
+    const tab = await Tab.open(browser, { role: 'read', at: '#/events' });
+    const { page } = tab;
+    await page.getByLabel('Payload matches').fill('$.customer.id == "c-needle"');
+    await page.keyboard.press('Enter');
+    await page.getByText('1 event found').waitFor();
+    await page.getByRole('link', { name: 'order.created' }).click();
+    await page.getByText('"id": "c-needle"').waitFor();
+    await page.goBack();
+    await page.getByLabel('Payload matches').fill('$.customer.id ==');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    await tab.end();
+  },
+
+  // The address of a view opens the same view in another browser.
+  async 'an address for each view'(browser) {
+    const first = await Tab.open(browser, { at: '#/jobs' });
+    await first.page.getByLabel('Status').selectOption('dead');
+    await first.page.waitForURL(/status=dead/);
+    await first.page.getByLabel('Consumer').selectOption('failing');
+    await first.page.waitForURL(/handler=failing/);
+    const at = first.page.url().slice(given.console.length);
+    await first.end();
+    const second = await Tab.open(browser, { at });
+    await until('the second browser shows the same at ' + at, async () => (await second.page.getByLabel('Status').inputValue()) === 'dead' && (await second.page.getByLabel('Consumer').inputValue()) === 'failing');
+    await second.end();
+  },
+
+  // A reader sees no button of a change, and the server refuses every one.
+  async 'a reader changes nothing'(browser) {
+    const tab = await Tab.open(browser, { role: 'read' });
+    for (const [at, heading] of await views()) {
+      await tab.go(at, heading);
+      for (const name of ['Retry', 'Retry dead jobs', 'Replay', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive'])
+        check((await tab.page.getByRole('button', { name, exact: true }).count()) === 0, `${heading} has the button ${name}`);
+    }
+    const { job } = await some('failing');
+    const refused = await tab.page.evaluate(async (paths) => {
+      const all = [];
+      for (const [method, path] of paths) all.push((await fetch('api/' + path, { method, headers: { 'Content-Type': 'application/json' }, body: method === 'POST' ? '{}' : undefined })).status);
+      return all;
+    }, [['POST', `jobs/${job}/retry`], ['POST', 'jobs/retry'], ['POST', 'events/replay'], ['POST', 'holds'], ['DELETE', 'holds?target=failing'], ['POST', 'queues/mail/drain']]);
+    check(refused.every((s) => s === 403), 'statuses: ' + refused);
+    await tab.end();
+  },
+
+  // Payloads are texts: nothing of them runs, hides or changes.
+  async 'hostile payloads'(browser) {
+    const sent = {
+      html: '{"html":"<img src=x onerror=alert(1)><script>alert(2)</script>"}',
+      bidi: JSON.stringify({ bidi: 'abc\u202egnp.exe\u2066', zero: '\ufeff' }),
+      number: '{"big":9223372036854775808,"small":1.0000000000000000000001,"b":1,"a":2,"10":3,"9":4}',
+      large: JSON.stringify({ large: 'x'.repeat(1 << 20).slice(200) }),
+    };
+    const tab = await Tab.open(browser, { role: 'read' });
+    const { page } = tab;
+    page.on('dialog', () => tab.errors.push('a payload ran'));
+    const seen = {};
+    for (const [name, body] of Object.entries(sent)) {
+      const r = await fetch(given.api + '/events/calm/hostile.' + name, { method: 'POST', headers: { Authorization: 'Bearer ' + given.tokens.admin, 'Content-Type': 'application/json' }, body });
+      check(r.ok, `${name}: ${r.status} ${await r.text()}`);
+      const event = (await api('GET', '/api/events?event_type=hostile.' + name)).events[0];
+      await tab.go('#/events/' + event.id, 'hostile.' + name);
+      seen[name] = await page.getByLabel('Payload', { exact: true }).innerText();
+    }
+    check(seen.html.includes('<img src=x onerror=alert(1)>'), 'html is shown as ' + seen.html);
+    check(seen.bidi.includes('⟨U+202E⟩') && seen.bidi.includes('⟨U+FEFF⟩') && !/[\u202e\u2066\ufeff]/.test(seen.bidi), 'bidi is shown as ' + seen.bidi);
+    check(seen.number.replace(/\s/g, '') === sent.number, 'numbers are shown as ' + seen.number);
+    check(seen.large.length < 70000, `the first ${seen.large.length} characters of a large payload are shown`);
+    await page.getByRole('button', { name: /Show all/ }).click();
+    check((await page.getByLabel('Payload', { exact: true }).innerText()).length > 1 << 19, 'a large payload is not shown in full');
+    await tab.end();
+  },
+
+  // Without a mouse: from the overview to an event, and back, by keys.
+  async 'keys'(browser) {
+    const tab = await Tab.open(browser, { role: null });
+    const { page } = tab;
+    await page.getByLabel('Token').waitFor();
+    await page.keyboard.type(given.tokens.operate);
+    await page.keyboard.press('Enter');
+    await tab.heading('Overview');
+    const names = [];
+    for (let i = 0; i < 30; i++) {
+      names.push(await page.evaluate(() => document.activeElement.innerText));
+      if (names.at(-1) === 'Events') break;
+      await page.keyboard.press('Shift+Tab');
+    }
+    check(names.at(-1) === 'Events', 'the tabulator comes to ' + names.join(', '));
+    await page.keyboard.press('Enter');
+    await tab.heading('Events');
+    await page.getByRole('link', { name: /order|hostile|hello/ }).first().waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    const second = await page.evaluate(() => document.activeElement.getAttribute('href'));
+    check(second?.startsWith('#/events/'), 'j goes to ' + second);
+    await page.keyboard.press('k');
+    check((await page.evaluate(() => document.activeElement.getAttribute('href'))) !== second, 'k stays');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/events\/0/);
+    await page.goBack();
+    await tab.heading('Events');
+    await page.keyboard.press('/');
+    check(await page.evaluate(() => document.activeElement.name) === 'source', '/ does not go to the search');
+    await page.keyboard.press('Escape');
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keys and times' });
+    await help.waitFor();
+    await tab.clean('keys');
+    await help.getByRole('button', { name: 'Turn keys off' }).click();
+    await help.getByRole('button', { name: 'Close' }).click();
+    await page.keyboard.press('?');
+    check(!(await help.isVisible()), 'keys that are turned off work');
+    check(/keys=off/.test(page.url()), 'the address does not say that keys are off: ' + page.url());
+    await tab.end();
+  },
+
+  // The switch of the theme is in the address, and counts more than the system.
+  async 'light and dark'(browser) {
+    const tab = await Tab.open(browser, { scheme: 'dark' });
+    const { page } = tab;
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await ground();
+    await page.keyboard.press('t');
+    await page.waitForURL(/theme=light/);
+    const light = await ground();
+    check(light !== dark, 'light is as dark as dark: ' + light);
+    await page.reload();
+    await tab.heading('Overview');
+    check((await ground()) === light, 'a reload forgets the theme');
+    await tab.end();
+  },
+
+  // A stream of events can be paused.
+  async 'pause'(browser) {
+    const tab = await Tab.open(browser, { at: '#/events?type=paused.stream' });
+    const { page } = tab;
+    await page.getByText('No event matches.').waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await api('POST', '/events/calm/paused.stream', {});
+    await page.waitForTimeout(3500);
+    check((await page.getByRole('link', { name: 'paused.stream' }).count()) === 0, 'a paused listing changes');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('link', { name: 'paused.stream' }).waitFor();
+    await tab.end();
+  },
+};
+
+const browser = await chromium.launch({ executablePath: given.browser, args: ['--no-sandbox'] });
+for (const [story, tell] of Object.entries(stories)) {
+  if (given.stories && !given.stories.includes(story)) continue;
+  const began = Date.now();
+  let problem = null;
+  try {
+    await tell(browser);
+  } catch (error) {
+    problem = error instanceof Problem ? error.message : String(error.stack || error);
+    for (const c of browser.contexts()) await c.close();
+  }
+  console.log(JSON.stringify({ story, problem, ms: Date.now() - began }));
+}
+await browser.close();
