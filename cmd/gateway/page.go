@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
@@ -91,13 +92,14 @@ func (a *app) line(command string) string {
 	return strings.Join(words, " ")
 }
 
-// commandLine returns a command with the flags that the user gave, except --after and --token.
+// commandLine returns a command with the flags that the user gave, except --after, those that hold a
+// secret, and those that are named.
 // The command begins with "gateway".
-func (a *app) commandLine(command string, flags *pflag.FlagSet) string {
+func (a *app) commandLine(command string, flags *pflag.FlagSet, except ...string) string {
 	words := []string{a.programName() + strings.TrimPrefix(command, "gateway")}
 	flags.VisitAll(func(f *pflag.Flag) {
 		switch {
-		case !f.Changed || f.Name == "after" || f.Name == "token":
+		case !f.Changed || f.Name == "after" || f.Name == "token" || f.Name == "secret" || slices.Contains(except, f.Name):
 		case f.Value.Type() == "bool":
 			words = append(words, "--"+f.Name)
 		default:

@@ -47,6 +47,7 @@ var commands = []func(*app) *cobra.Command{
 	newExport,
 	newReplayLocal,
 	newTail,
+	newListen,
 	newJobs,
 	newLines,
 	newQueues,

@@ -57,23 +57,30 @@ func (t *tailing) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return t.persist(ctx, more, func() time.Duration { return tailRest }, t.step)
+}
+
+// persist calls step until ctx ends, the reader of stdout ends, or a step fails for a reason that
+// does not pass. It rests between two steps, unless step returned that there is more already, which
+// the first argument says for the first step. A failed step is tried again after a pause.
+func (a *app) persist(ctx context.Context, more bool, rest func() time.Duration, step func(context.Context) (more bool, err error)) (err error) {
 	for failures := 0; ; {
-		if err := pause(ctx, restAfter(failures, more)); err != nil {
+		if err := pause(ctx, restAfter(failures, more, rest())); err != nil {
 			return err
 		}
-		more, err = t.step(ctx)
+		more, err = step(ctx)
 		switch {
 		case err == nil && failures > 0:
-			t.Notef("connected again")
+			a.Notef("connected again")
 			failures = 0
 		case err == nil:
 		// After other errors the loop tries again, since a server may be restarting. A refused
 		// token or a full disk does not pass.
-		case ctx.Err() != nil || t.out.Err() != nil || final(err):
+		case ctx.Err() != nil || a.out.Err() != nil || final(err):
 			return err
 		default:
 			if failures++; failures == 1 {
-				t.Complain(err.Error() + "; trying again")
+				a.Complain(err.Error() + "; trying again")
 			}
 		}
 	}
@@ -170,15 +177,16 @@ func (t *tailing) learn(ctx context.Context, news manage.News) error {
 	return nil
 }
 
-// restAfter returns the pause after this number of failed looks in a row.
-func restAfter(failures int, more bool) time.Duration {
+// restAfter returns the pause after this number of failed looks in a row. It is rest if there is no
+// reason for another one.
+func restAfter(failures int, more bool, rest time.Duration) time.Duration {
 	switch {
 	case failures > 0:
 		return min(tailRest<<min(failures, 10), tailRestMost)
 	case more:
 		return 0
 	}
-	return tailRest
+	return rest
 }
 
 // final reports whether an error does not pass by itself.

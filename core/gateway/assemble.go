@@ -179,7 +179,7 @@ func alertTargets(c *config.Config, client *egress.Client) ([]worker.Target, err
 func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	var all []worker.Target
 	for _, h := range c.SortedHandlers() {
-		sender, err := sender(c, h, client)
+		sender, err := Sender(c, h, client)
 		if err != nil {
 			return nil, err
 		}
@@ -202,8 +202,9 @@ func targets(c *config.Config, client *egress.Client) ([]worker.Target, error) {
 	return all, nil
 }
 
-// sender returns the sender of a handler's deliveries.
-func sender(c *config.Config, h config.Handler, client *egress.Client) (worker.Sender, error) {
+// Sender returns the sender of a handler's deliveries, which makes their requests and signatures. The
+// command listen uses it as well, with another URL.
+func Sender(c *config.Config, h config.Handler, client *egress.Client) (worker.Sender, error) {
 	t := egress.Target{
 		Name:      h.Name,
 		URL:       h.URL,
