@@ -63,9 +63,8 @@ func newListen(a *app) *cobra.Command {
 				return err
 			}
 			defer l.calls.Close()
-			// With --after, --since is not needed: it might be later by then.
 			l.again = func(last core.ID) string {
-				return a.commandLine(c.CommandPath(), c.Flags(), "since") + " --after " + string(last)
+				return a.commandLine(c.CommandPath(), c.Flags(), f.unsaid()...) + " --after " + string(last)
 			}
 			return a.ask(c.Context(), func(op *operator) error {
 				l.tail, l.events = op.tail, op.events
@@ -102,6 +101,15 @@ func (a *app) ownHandlers(c *cobra.Command) []cobra.Completion {
 // listenFlags are the flags of the command.
 type listenFlags struct {
 	to, handler, source, eventType, match, secret, timeout, wait, since, after string
+}
+
+// unsaid are the flags that the command to go on with leaves out: --since, which may be later than
+// --after by then, and an address that may hold a secret.
+func (f listenFlags) unsaid() []string {
+	if shownURL(f.to) == f.to {
+		return []string{"since"}
+	}
+	return []string{"since", "to"}
 }
 
 // prepareListen checks the flags before anything is asked.

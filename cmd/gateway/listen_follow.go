@@ -232,7 +232,7 @@ func (l *listening) missed(now time.Time, why string) bool {
 	if l.away.IsZero() {
 		l.away = now
 		if l.wait > 0 {
-			l.Notef("nothing answers at %s (%s); trying again for %s", l.to, why, l.wait)
+			l.Notef("nothing answers at %s (%s); trying again for %s", shownURL(l.to), why, l.wait)
 		}
 	}
 	return now.Sub(l.away) < l.wait

@@ -14,7 +14,7 @@ import (
 // answered, so a script may wait for it.
 func (l *listening) introduce() {
 	l.Notef("listening to %s, posting to %s; this is no tunnel, and nothing is settled: the gateway's own deliveries and their retries go on as usual",
-		l.urlFlag, l.to)
+		l.urlFlag, shownURL(l.to))
 	if !l.signed {
 		l.Notef("the deliveries are not signed: no secret is given")
 	}

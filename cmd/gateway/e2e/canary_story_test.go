@@ -231,8 +231,10 @@ func (c *cage) operate() {
 		c.say(args...)
 	}
 	for _, more := range [][]string{nil, {"--json"}, {"--url", c.url(""), "--token-file", filepath.Join(c.dir, "token")}} {
-		c.tail(append([]string{"tail", "--since", "1h"}, more...)...)
+		args := append([]string{"tail", "--since", "1h"}, more...)
+		c.follow("command "+c.shown(args), "fails", args...)
 	}
+	c.listen()
 	c.operateWrong()
 }
 
@@ -249,6 +251,7 @@ func (c *cage) operateWrong() {
 	for _, args := range [][]string{
 		{"jobs", "list", "--token-file", wrong}, {"doctor", "--token-file", wrong}, {"replay-local", exported, "-y", "--token-file", wrong},
 		{"send", "-s", "app", "-t", "hello", "--token-file", wrong}, {"tail", "--token-file", wrong}, {"export", "events", "--token-file", wrong},
+		{"listen", "--to", "http://127.0.0.1:1", "--token-file", wrong},
 	} {
 		if args[0] != "replay-local" && args[0] != "send" {
 			args = append(args, "--url", c.url(""))
@@ -266,14 +269,30 @@ func (c *cage) operateWrong() {
 	}
 }
 
-// tail runs a command that does not end by itself until it has looked twice.
-func (c *cage) tail(args ...string) {
+// listen posts events to a server that takes them, to one that fails and to none, with secrets in the
+// flags and as handlers of the configuration.
+func (c *cage) listen() {
+	c.t.Helper()
+	token := filepath.Join(c.dir, "token")
+	for to, more := range map[string][]string{
+		c.receiver.URL() + "/works": {"--handler", "works"},
+		c.receiver.URL() + "/fails": {"--handler", "signs", "--json"},
+		c.receiver.URL() + "/leads": {"--secret", c.haul.secret("listen --secret")},
+		"http://127.0.0.1:1/none":   {"--wait", "1ms", "--source", "app"},
+	} {
+		args := append([]string{"listen", "--since", "1h", "--url", c.url(""), "--token-file", token, "--to", to + "?key=" + c.haul.secret("listen --to")}, more...)
+		c.follow("command listen "+more[0], "order", args...)
+	}
+}
+
+// follow runs a command that does not end by itself until it has printed a text.
+func (c *cage) follow(place, text string, args ...string) {
 	c.t.Helper()
 	p := spawn(c.t, c.command(args...))
-	eventually(c.t, 10*time.Second, "tail shows jobs", func() bool { return strings.Contains(p.log.String(), "fails") })
+	eventually(c.t, 10*time.Second, args[0]+" prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
 	p.signal(syscall.SIGINT)
 	p.wait(10 * time.Second)
-	c.haul.add("command "+c.shown(args), p.log.String())
+	c.haul.add(place, p.log.String())
 }
 
 // everyCommand requires that all commands were run, including commands added later.

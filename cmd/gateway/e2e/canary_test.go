@@ -77,6 +77,7 @@ var canaryHomes = []home{
 	{"sent idempotency-key", "command inspect*", "it is shown with the event"},
 	{"sent idempotency-key", "command export*", "it is shown with the event"},
 	{"sent idempotency-key", "command tail*", "it is shown with the event"},
+	{"sent idempotency-key", "command listen*", "it is shown with the event"},
 	{"sent idempotency-key", "command queues peek*", "it is shown with the message"},
 	{"sent idempotency-key", "command queues dlq*", "it is shown with the message"},
 	{"echoed payload", "log", "the echo receiver logs payloads"},
@@ -84,12 +85,15 @@ var canaryHomes = []home{
 	{"echoed payload", "file *", "events are stored"},
 	{"echoed payload", "answer GET /api/export/events", "it shows events"},
 	{"echoed payload", "command export*", "it shows events"},
+	{"echoed payload", "delivery /leads", "listen without a handler posts the events of all sources"},
+	{"listen --to", "delivery *", "it is the address to which listen posts"},
 	{"answered call", "delivery *", "the reply to a step is the input of the next step"},
 	{"answered call", "database steps.*", "the reply to a step is the input of the next step"},
 	{"answered *", "database attempts.response", "replies of handlers are stored"},
 	{"answered *", "file *", "replies of handlers are stored"},
 	{"answered *", "answer GET /api/*", "replies of handlers are shown"},
 	{"answered *", "command inspect*", "replies of handlers are shown"},
+	{"answered *", "command listen*", "replies of the server are shown"},
 	{"answered *", "command workflow-runs inspect*", "replies of handlers are shown"},
 }
 
