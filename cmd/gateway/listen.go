@@ -152,6 +152,8 @@ func (f listenFlags) check(a *app) error {
 		return usagef("--to is missing: the address to which the events are posted, such as http://localhost:3000/hooks")
 	case f.since != "" && f.after != "":
 		return usagef("give --since or --after, not both")
+	case f.source == core.AlertSource: // a look leaves them out
+		return usagef("--source %s is not followed: alerts are for people, and no handler gets them", core.AlertSource)
 	case f.handler != "" && f.source != "":
 		return usagef("give --handler or --source, not both: the events of a handler are those of its source")
 	}

@@ -158,13 +158,9 @@ func (l *listening) pass(ctx context.Context, e core.Event) error {
 	return l.deliver(ctx, l.jobOf(told))
 }
 
-// mayWant reports whether an event is selected, as far as its summary says so. Alerts are events as
-// well; no handler gets them.
+// mayWant reports whether an event is selected, as far as its summary says so.
 func (c *choice) mayWant(e core.Event) bool {
-	if c.source == "" {
-		return e.Source != core.AlertSource && matchesType(c.eventType, e.Type)
-	}
-	return e.Source == c.source && matchesType(c.eventType, e.Type)
+	return (c.source == "" || e.Source == c.source) && matchesType(c.eventType, e.Type)
 }
 
 // wants reports whether the payload of an event is selected.
