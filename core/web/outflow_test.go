@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -220,6 +221,7 @@ func TestLargeEventsAreReserved(t *testing.T) {
 		"/api/events/" + string(eventNumber(1)):      most,
 		"/api/export/events?limit=20":                most,
 		"/api/tail":                                  4 << 20,
+		"/api/events?match=$.n%20%3E%200":            most,         // a search reads payloads
 		"/api/workflow-runs/" + string(runNumber(1)): most + 8<<20, // the event, and twice a page of states
 	} {
 		w := newWorld(t)
@@ -232,6 +234,23 @@ func TestLargeEventsAreReserved(t *testing.T) {
 		if reserved < want {
 			t.Errorf("%s: %d bytes are reserved while the store is asked, want at least %d", path, reserved, want)
 		}
+	}
+}
+
+// A listing of events reads no payloads. So it is not charged as a search is, which is.
+func TestListingsAreCheaperThanSearches(t *testing.T) {
+	reserved := map[string]int{}
+	for _, path := range []string{"/api/events", "/api/events?match=$.n%20%3E%200"} {
+		w := newWorld(t)
+		w.settings.Counts = &web.Counts{}
+		w.store.asked = func() { reserved[path] = w.settings.Counts.Unwritten() }
+		if got := ask(w.handler(), "GET", path, ""); got.Code != 200 {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	listing, search := reserved["/api/events"], reserved["/api/events?match=$.n%20%3E%200"]
+	if listing == 0 || search < core.MaxRead || search <= listing {
+		t.Errorf("%d bytes are reserved for a listing, and %d for a search; want at least %d for a search, and less for a listing", listing, search, core.MaxRead)
 	}
 }
 
