@@ -26,10 +26,9 @@ func newEvents(a *app) *cobra.Command {
 // same page.
 func newEventsList(a *app) *cobra.Command {
 	var (
-		page     pageFlags
-		which    selection
-		delivery string
-		match    string
+		page  pageFlags
+		which selection
+		match string
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
@@ -53,7 +52,6 @@ Reads the configured database, beside the running gateway, or asks the one at --
 			if err != nil {
 				return err
 			}
-			filter.DeliveryID = delivery
 			if filter.After, filter.Limit, err = page.parse(); err != nil {
 				return err
 			}
@@ -66,7 +64,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 	page.register(c)
 	which.register(a, c, exactType)
 	c.Flags().StringVar(&match, "match", "", "only events that this `filter` matches, such as '$.total > 100'")
-	c.Flags().StringVar(&delivery, "delivery-id", "", "only events with this `id` of their sender, of any source without --source")
+	which.registerDelivery(c)
 	return c
 }
 

@@ -42,6 +42,7 @@ func newEventsReplay(a *app) *cobra.Command {
 		Long:  replayLong,
 		Example: `  gateway events replay --source shop -t order.created --since 2h
   gateway events replay --since 2024-10-01T09:00:00 --until 2024-10-01T10:00:00 --dry-run
+  gateway events replay --delivery-id evt_1Q2w3e
   gateway events replay --limit 10 -y`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -52,6 +53,7 @@ func newEventsReplay(a *app) *cobra.Command {
 		},
 	}
 	r.register(a, c, exactType)
+	r.registerDelivery(c)
 	flags := c.Flags()
 	flags.IntVarP(&r.limit, "limit", "l", manage.DefaultReplay, fmt.Sprintf("at most `n` events, 1 to %d", manage.MaxReplay))
 	flags.StringVar(&r.from, "from", "", "those that are selected from the event with this `id` on, in place of the newest")

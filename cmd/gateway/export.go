@@ -65,6 +65,7 @@ func newExportEvents(a *app) *cobra.Command {
 		},
 	}
 	which.register(a, c, exactType)
+	which.registerDelivery(c)
 	c.Flags().IntVarP(&limit, "limit", "l", 0, "only the newest `n` events")
 	return remotely(c)
 }

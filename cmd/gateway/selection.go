@@ -13,6 +13,7 @@ import (
 // A selection is the flags that select events.
 type selection struct {
 	source, eventType string
+	delivery          string // of commands that register it
 	timeFlags
 }
 
@@ -25,6 +26,11 @@ func (s *selection) register(a *app, c *cobra.Command, eventType string) {
 	s.timeFlags.register(c, "events received")
 	a.complete(c, "source", a.sourceNames)
 	a.complete(c, "event-type", a.recentTypes)
+}
+
+// registerDelivery adds --delivery-id to a command.
+func (s *selection) registerDelivery(c *cobra.Command) {
+	c.Flags().StringVar(&s.delivery, "delivery-id", "", "only events with this `id` of their sender, of any source without --source")
 }
 
 // timeFlags are --since and --until.
@@ -62,7 +68,7 @@ const exactType = "exactly this `type`"
 
 // parse reads the flags. The caller sets the limit.
 func (s *selection) parse(now time.Time) (f core.EventFilter, err error) {
-	f.Source, f.Type = s.source, s.eventType
+	f.Source, f.Type, f.DeliveryID = s.source, s.eventType, s.delivery
 	f.Since, f.Until, err = s.timeFlags.parse(now)
 	return f, err
 }

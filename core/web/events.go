@@ -73,9 +73,6 @@ func (e *eventRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if filter.DeliveryID, err = query.name("delivery_id", "the sender's id of a delivery"); err != nil {
-		return err
-	}
 	if filter.After, err = query.id("after"); err != nil {
 		return err
 	}
@@ -120,6 +117,9 @@ func eventFilter(s selectors) (f core.EventFilter, err error) {
 		return f, err
 	}
 	if f.Type, err = s.name("event_type", "the type of an event"); err != nil {
+		return f, err
+	}
+	if f.DeliveryID, err = s.name("delivery_id", "the sender's id of a delivery"); err != nil {
 		return f, err
 	}
 	f.Since, f.Until, err = timesOf(s)
@@ -219,7 +219,7 @@ func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
 
 // replay replays the selected events, at most as many as one request may replay.
 func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
-	body, err := e.optional(w, r, "source", "event_type", "since", "until", "limit", "first", "last", "dry_run")
+	body, err := e.optional(w, r, "source", "event_type", "delivery_id", "since", "until", "limit", "first", "last", "dry_run")
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 // there are. If an error occurs after the first lines, export cuts the connection, because
 // it has already sent status 200.
 func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r, "source", "event_type", "since", "until", "limit")
+	query, err := queryOf(r, "source", "event_type", "delivery_id", "since", "until", "limit")
 	if err != nil {
 		return err
 	}

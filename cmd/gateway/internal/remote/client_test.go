@@ -178,7 +178,7 @@ func TestQuestions(t *testing.T) {
 	c.base, _ = url.Parse(server.URL + "/behind/")
 	at := time.Date(2026, 11, 20, 12, 0, 0, 7e6, time.FixedZone("", 3600))
 	ctx, events, jobs, queues, runs := t.Context(), c.Events(), c.Jobs(), c.Queues(), c.Runs()
-	filter := core.EventFilter{Source: "a&b", Type: "x/y", Since: at, Until: at.Add(time.Second), Limit: 7}
+	filter := core.EventFilter{Source: "a&b", Type: "x/y", DeliveryID: "d&1", Since: at, Until: at.Add(time.Second), Limit: 7}
 	var errs []error
 	note := func(_ any, err error) { errs = append(errs, err) }
 	note(events.List(ctx, core.EventFilter{}))
@@ -206,7 +206,7 @@ func TestQuestions(t *testing.T) {
 	}
 	want := []string{
 		"GET /behind/api/events",
-		`POST /behind/api/events/replay {"source":"a\u0026b","event_type":"x/y","since":"2026-11-20T11:00:00.007","until":"2026-11-20T11:00:01.007","limit":7,"dry_run":true}`,
+		`POST /behind/api/events/replay {"source":"a\u0026b","event_type":"x/y","delivery_id":"d\u00261","since":"2026-11-20T11:00:00.007","until":"2026-11-20T11:00:01.007","limit":7,"dry_run":true}`,
 		`POST /behind/api/events/replay {"first":"` + someID + `","last":"` + someID + `"}`,
 		"GET /behind/api/jobs?after=" + someID + "&handler=queue%2Fq&limit=3&status=dead",
 		"GET /behind/api/jobs/errors?handler=h&since=2026-11-20T11%3A00%3A00.007",
@@ -222,7 +222,7 @@ func TestQuestions(t *testing.T) {
 		"GET /behind/api/workflow-runs?event_id=" + someID + "&status=failed&workflow=w",
 		"POST /behind/api/workflow-runs/" + someID + `/redrive {"from":"failed"}`,
 		"POST /behind/api/workflow-runs/" + someID + "/cancel",
-		"GET /behind/api/export/events?event_type=x%2Fy&limit=1000000&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
+		"GET /behind/api/export/events?delivery_id=d%261&event_type=x%2Fy&limit=1000000&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)

@@ -82,6 +82,7 @@ func (e Events) Inspect(ctx context.Context, id core.ID) (manage.Told, error) {
 type replayOrder struct {
 	Source string    `json:"source,omitempty"`
 	Type   string    `json:"event_type,omitempty"`
+	Sent   string    `json:"delivery_id,omitempty"`
 	Since  wire.Time `json:"since,omitzero"`
 	Until  wire.Time `json:"until,omitzero"`
 	Limit  int       `json:"limit,omitempty"`
@@ -93,7 +94,7 @@ type replayOrder struct {
 // Replay makes new jobs for one turn of stored events, or only counts them if dry is true. The
 // field Next of the result is where the next turn begins: POST /api/events/replay.
 func (e Events) Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error) {
-	order := replayOrder{f.Source, f.Type, wire.Time{Time: f.Since}, wire.Time{Time: f.Until}, f.Limit, s.First, s.Last, dry}
+	order := replayOrder{f.Source, f.Type, f.DeliveryID, wire.Time{Time: f.Since}, wire.Time{Time: f.Until}, f.Limit, s.First, s.Last, dry}
 	var reply wire.Replayed
 	err := e.c.post(ctx, &reply, order, "events", "replay")
 	return reply.Core(), err
