@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -203,7 +204,7 @@ func (a *app) addressee(ctx context.Context, f listenFlags, l *listening) error 
 	// The address is the user's own choice, so a private one is permitted, as this machine is.
 	l.calls = egress.New(egress.Options{AllowPrivate: true, Concurrency: 1, Version: readBuild().Version})
 	if l.sender, err = gateway.Sender(cfg, h, l.calls); err != nil {
-		return usagef("%s", strings.Replace(err.Error(), `handler "listen": signing secret`, "the secret", 1))
+		return usageError(strings.NewReplacer(fmt.Sprintf("handler %q: url ", h.Name), "--to ", fmt.Sprintf("handler %q: signing secret ", h.Name), "the secret ").Replace(err.Error()))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +92,27 @@ func TestGRPC(t *testing.T) {
 	}
 	if seen != 1 {
 		t.Errorf("calls for the handler that takes: %d, want 1", seen)
+	}
+	g.listenOverGRPC(t, to, id)
+}
+
+// listenOverGRPC requires that a listen calls a gRPC handler as the gateway does, at another address.
+func (g *gateway) listenOverGRPC(t *testing.T, to *servers.Receiver, id string) {
+	t.Helper()
+	for handler, said := range map[string]string{"takes": "ok  ", "refuses": "status: refused: not today  "} {
+		g.listener(to.URL(), "--handler", handler, "--since", "1h").awaitLine(id + "  com.example.order  ->  " + said)
+	}
+	calls, err := to.Calls(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same []string
+	for _, c := range calls {
+		if c.Request.Handler == "takes" {
+			same = append(same, fmt.Sprintf("%+v", c.Request))
+		}
+	}
+	if len(same) != 2 || same[0] != same[1] {
+		t.Errorf("the calls of the gateway and of listen:\n%s\nwant two equal ones", strings.Join(same, "\n"))
 	}
 }
