@@ -118,7 +118,7 @@ func (a *app) prepareListen(ctx context.Context, f listenFlags) (*listening, err
 	if err := f.check(a); err != nil {
 		return nil, err
 	}
-	l := &listening{app: a, drop: drop{to: f.to}, choice: choice{source: f.source, eventType: f.eventType}, posted: map[core.ID]bool{}}
+	l := &listening{app: a, drop: drop{to: f.to}, choice: choice{source: f.source, eventType: f.eventType}, seen: map[core.ID]bool{}}
 	var err error
 	if l.at, err = cursorAt(f.since, a.clock()); err != nil {
 		return nil, err

@@ -36,8 +36,8 @@ type listening struct {
 	again func(last core.ID) (commandLine string) // the command that goes on after this event
 
 	at      manage.Cursor
-	posted  map[core.ID]bool // events after the cursor that were seen; the next look repeats them
-	waiting []core.Event     // seen and not yet posted, the oldest first
+	seen    map[core.ID]bool // events after the cursor that a look had; the next one repeats them
+	waiting []core.Event     // chosen and not yet posted, the oldest first
 	more    bool             // the gateway has more events already
 	last    core.ID          // the highest id of an event that was dealt with
 	counts  struct{ delivered, failed, unread, passed int }
@@ -125,17 +125,17 @@ func (l *listening) look(ctx context.Context) error {
 		return err
 	}
 	for _, e := range news.Events {
-		if l.posted[e.ID] {
+		if l.seen[e.ID] {
 			continue
 		}
-		l.posted[e.ID], l.heard = true, l.clock()
+		l.seen[e.ID], l.heard = true, l.clock()
 		if l.mayWant(e) {
 			l.waiting = append(l.waiting, e)
 		}
 	}
 	l.at.Event, l.more = news.Next.Event, news.More
 	// A look repeats only events after its cursor.
-	maps.DeleteFunc(l.posted, func(id core.ID, _ bool) bool { return id <= l.at.Event })
+	maps.DeleteFunc(l.seen, func(id core.ID, _ bool) bool { return id <= l.at.Event })
 	return nil
 }
 
@@ -200,9 +200,10 @@ func (l *listening) deliver(ctx context.Context, job core.TakenJob) error {
 			}
 			continue
 		}
-		if l.counts.failed++; reply.OK {
-			l.counts.failed--
+		if reply.OK {
 			l.counts.delivered++
+		} else {
+			l.counts.failed++
 		}
 		return l.printDelivery(job, core.Attempt{Number: 1, StatusCode: reply.StatusCode, Error: reply.Error,
 			Response: reply.Response, StartedAt: began, Duration: max(0, ended.Sub(began))})

@@ -90,7 +90,7 @@ func listenFor(t *testing.T, d time.Duration, l *looks, s *drawer, w *workshop, 
 	a := newApp(session{}.system(&out, &errs))
 	a.urlFlag = "https://events.example.com"
 	listener := &listening{
-		app: a, tail: l, events: s, posted: map[core.ID]bool{}, at: manage.Cursor{Finished: never},
+		app: a, tail: l, events: s, seen: map[core.ID]bool{}, at: manage.Cursor{Finished: never},
 		drop:  drop{to: "http://localhost:3000/hooks", sender: w, signed: true, lane: "handler/listen", timeout: 30 * time.Second, wait: 30 * time.Second},
 		again: func(last core.ID) string { return "gateway listen --after " + string(last) },
 	}
@@ -269,8 +269,8 @@ func TestListenForgets(t *testing.T) {
 		news.Next.Event = tailID(2)
 		listenFor(t, 2500*time.Millisecond, &looks{found: []any{newsOf(), news}}, &drawer{}, &workshop{}, func(l *listening) {
 			t.Cleanup(func() {
-				if len(l.posted) != 1 || !l.posted[tailID(3)] {
-					t.Errorf("remembers %v, want event 3 alone", l.posted)
+				if len(l.seen) != 1 || !l.seen[tailID(3)] {
+					t.Errorf("remembers %v, want event 3 alone", l.seen)
 				}
 			})
 		})
