@@ -51,8 +51,18 @@ var types = map[string]string{
 	".svg": "image/svg+xml",
 }
 
+// loaded has the files once Load was called. A variable that the program makes at its start would link
+// the files into functions that serve no console.
+var loaded struct {
+	sync.Once
+	files *Files
+}
+
 // Load returns the files. The first call compresses them; all calls return the same.
-var Load = sync.OnceValue(load)
+func Load() *Files {
+	loaded.Do(func() { loaded.files = load() })
+	return loaded.files
+}
 
 func load() *Files {
 	all := &Files{Files: map[string]File{}}
