@@ -21,6 +21,7 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/load"
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
 	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
+	"github.com/eventgateway/gateway/infra/test/sources"
 )
 
 // The test binary serves as the reference too, the way the program does.
@@ -133,7 +134,12 @@ func builtGateway(t *testing.T) string {
 	return path
 }
 
-var built = sync.OnceValues(func() (string, error) { return buildGateway(context.Background(), builtIn) })
+var built = sync.OnceValues(func() (string, error) {
+	if err := sources.Open(); err != nil {
+		return "", err
+	}
+	return buildGateway(context.Background(), builtIn)
+})
 
 func TestRunLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()

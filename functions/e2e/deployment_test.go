@@ -74,7 +74,7 @@ func (o deploy) pack(dir string, db *database) error {
 
 func (d *deployment) add(o deploy, name string, timeout time.Duration) *lambda.Function {
 	options := lambda.Options{
-		Name: name, Bootstrap: filepath.Join(programs, name), Root: d.dir, Env: d.env,
+		Name: name, Bootstrap: program(name), Root: d.dir, Env: d.env,
 		Timeout: timeout, Retries: -1, MaxAge: time.Minute, // like in template.yaml
 	}
 	if o.change != nil {
@@ -111,7 +111,7 @@ func (d *deployment) route(r *http.Request) *lambda.Function {
 // gateway runs the program with the configuration of the functions, as an operator does.
 func (d *deployment) gateway(args ...string) string {
 	d.t.Helper()
-	cmd := exec.Command(filepath.Join(programs, "gateway"), args...)
+	cmd := exec.Command(program("gateway"), args...)
 	cmd.Dir = d.dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "AWS_LAMBDA_LOG_STREAM_NAME=none"}, d.env...)
 	out, err := cmd.CombinedOutput()

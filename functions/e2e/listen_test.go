@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +46,7 @@ func (p *printout) awaits(t *testing.T, text string) {
 func (d *deployment) listen(t *testing.T, to string, flags ...string) (*printout, func()) {
 	t.Helper()
 	p := &printout{}
-	cmd := exec.Command(filepath.Join(programs, "gateway"), append([]string{"listen", "--url", d.api.URL, "--to", to}, flags...)...)
+	cmd := exec.Command(program("gateway"), append([]string{"listen", "--url", d.api.URL, "--to", to}, flags...)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, p, p
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

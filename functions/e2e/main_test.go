@@ -23,6 +23,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/sources"
 )
 
 // programs is the folder of the programs under test: the functions intake, pull, worker and
@@ -59,6 +61,15 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// program returns the path of a program under test. The results of tests that ask for it depend on
+// its sources.
+func program(name string) string {
+	if err := sources.Open(); err != nil {
+		panic(err)
+	}
+	return filepath.Join(programs, name)
 }
 
 func build(tags string, packages ...string) error {

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestSizes(t *testing.T) {
 	const most = 17<<20 + 256<<10
 	for _, name := range []string{"intake", "pull", "worker", "cron"} {
-		info, err := os.Stat(filepath.Join(programs, name))
+		info, err := os.Stat(program(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestRefusedStarts(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				f := lambda.New(t).Add(lambda.Options{Name: name, Bootstrap: filepath.Join(programs, name), Root: dir, Env: tt.env})
+				f := lambda.New(t).Add(lambda.Options{Name: name, Bootstrap: program(name), Root: dir, Env: tt.env})
 				if r := f.Invoke([]byte(`{}`)); r.Error != lambda.Exited {
 					t.Errorf("result %s %s, want %s", r.Error, r.Payload, lambda.Exited)
 				}

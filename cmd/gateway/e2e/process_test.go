@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/sources"
 )
 
 // A command is a command line with its environment.
@@ -26,6 +28,9 @@ type command struct {
 }
 
 func (c command) cmd(ctx context.Context) *exec.Cmd {
+	if err := sources.Open(); err != nil {
+		panic(err)
+	}
 	if c.name == "" {
 		c.name = binary
 	}
