@@ -62,6 +62,7 @@ run: build ## build, write a starter config if there is none, start on SQLite
 	@test -f gateway.yaml || ./gateway init
 	@printf '%s\n' '' 'The gateway starts now; stop it with Ctrl-C. In another terminal, in this folder, try:' '' \
 	  "  ./gateway send --env local -s app -t order.created '{\"total\": 42}'    an event in" \
+	  '  ./gateway console --env local                                          a page that shows it, in a browser' \
 	  '  ./gateway inspect --env local <event id>                               its job and attempts' \
 	  '  ./gateway events list --env local                                      the stored events' '' \
 	  'Its delivery shows below as "echo received a delivery".' ''

@@ -40,6 +40,7 @@ var commands = []func(*app) *cobra.Command{
 	newDoctor,
 	newMigrate,
 	newSend,
+	newConsole,
 	newStatus,
 	newTopology,
 	newInspect,

@@ -105,12 +105,12 @@ func sessionOf(t Token) wire.Session {
 	return wire.Session{Name: wire.Text(t.Name), Role: t.Role, Open: t.Text == ""}
 }
 
-// signIn exchanges a token for a cookie.
+// signIn exchanges a token, or a code that a command made with one, for a cookie.
 func (c *consoleRoutes) signIn(w http.ResponseWriter, r *http.Request) error {
 	if !isJSON(r) {
 		return errNotJSON
 	}
-	body, err := c.optional(w, r, "token")
+	body, err := c.optional(w, r, "token", "code")
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,14 @@ func (c *consoleRoutes) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	code, byCode, err := body.text("code")
+	if err != nil {
+		return err
+	}
 	token, ok := c.sessions.token(text)
+	if byCode {
+		token, ok = c.sessions.coded(code)
+	}
 	if !ok {
 		return errToken
 	}

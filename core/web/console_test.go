@@ -11,6 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/web/console"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 const (
@@ -117,6 +118,33 @@ func TestConsoleSignIn(t *testing.T) {
 		}
 		if got := len(rec.Result().Cookies()); (got > 0) != (c.status == 200) {
 			t.Errorf("%s with %s: %d cookies", c.body, c.header, got)
+		}
+	}
+}
+
+// TestConsoleCodes: a code that was made with a token at most a minute ago signs in as the token does.
+func TestConsoleCodes(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range []struct {
+		code   string
+		status int
+		want   string
+	}{
+		{wire.CodeOf(readText, d.now), 200, `"role":"read"`},
+		{wire.CodeOf(adminText, d.now.Add(-time.Minute)), 200, `"role":"admin"`},
+		{wire.CodeOf(adminText, d.now.Add(time.Minute)), 200, `"role":"admin"`}, // another clock
+		{wire.CodeOf(adminText, d.now.Add(-time.Minute-time.Second)), 401, "Invalid token"},
+		{wire.CodeOf(adminText, d.now.Add(time.Minute+time.Second)), 401, "Invalid token"},
+		{wire.CodeOf(sendText, d.now), 403, "the console needs read"},
+		{wire.CodeOf("another-token", d.now), 401, "Invalid token"},
+		{wire.CodeOf("", d.now), 401, "Invalid token"},
+		{strings.ReplaceAll(wire.ProofOf(adminText, d.now), " ", "."), 401, "Invalid token"}, // of another use
+		{adminText, 401, "Invalid token"},
+		{"", 401, "Invalid token"},
+	} {
+		rec := d.do("POST", "/console/session", fmt.Sprintf(`{"code": %q}`, c.code), asJSON)
+		if rec.Code != c.status || !strings.Contains(rec.Body.String(), c.want) {
+			t.Errorf("code %q: %d %s, want %d %s", c.code, rec.Code, rec.Body, c.status, c.want)
 		}
 	}
 }

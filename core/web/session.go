@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 const (
@@ -57,6 +58,16 @@ func (s *sessions) token(text string) (Token, bool) {
 		return Token{}, false
 	}
 	return s.tokens[found], true
+}
+
+// coded returns the token with which a code was made.
+func (s *sessions) coded(code string) (Token, bool) {
+	for _, t := range s.tokens {
+		if wire.IsCodeOf(code, t.Text, s.now()) {
+			return t, true
+		}
+	}
+	return Token{}, false
 }
 
 // of returns the token of a request's session. If the API has no tokens, each request has all rights.

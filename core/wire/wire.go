@@ -139,10 +139,3 @@ type Released struct {
 type Drained struct {
 	Drained int `json:"drained"`
 }
-
-// Session says as whom a browser is signed in to the console.
-type Session struct {
-	Name Text      `json:"name"` // of the token; null for a token with all rights, or if the API is open
-	Role core.Role `json:"role"`
-	Open bool      `json:"open"` // whether the API has no tokens: then there is no session to end
-}

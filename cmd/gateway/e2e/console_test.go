@@ -78,7 +78,8 @@ func TestConsole(t *testing.T) {
 		"browser": chromium, "console": base + "/console/", "api": base, "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
-	tellStories(t, modules, given, 13)
+	given["link"] = strings.TrimSpace(g.run("console", "--print"))
+	tellStories(t, modules, given, 14)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)

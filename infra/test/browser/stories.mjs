@@ -2,6 +2,7 @@
 //
 //   {"browser": "/usr/bin/...", "console": "http://.../console/", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
+//    "link": "an address of gateway console",
 //    "stories": ["name", ...] or null for all}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}. Every page of every story
@@ -107,6 +108,22 @@ const views = async () => {
 };
 
 const stories = {
+  // An address of the command signs in, and its code does not stay. One that has expired says so.
+  // It is the first story: the address counts for a minute.
+  async 'a link that signs in'(browser) {
+    const tab = await Tab.open(browser, { role: null, at: given.link.slice(given.console.length) });
+    const { page } = tab;
+    await tab.heading('Overview');
+    check(!page.url().includes('code'), 'the address keeps the code: ' + page.url());
+    await page.getByText('admin', { exact: true }).waitFor();
+    await tab.end();
+    const late = await Tab.open(browser, { role: null, at: '#/sign-in?code=1.00' });
+    await late.page.getByRole('status').getByText('expired').waitFor();
+    await late.page.getByLabel('Token').waitFor();
+    await late.clean('sign in with an expired link');
+    await late.end();
+  },
+
   // Every page, in light, dark and narrow, has no error and no finding.
   async 'every page'(browser) {
     const all = await views();

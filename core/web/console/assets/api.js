@@ -46,7 +46,7 @@ const parsed = (text) => (text ? JSON.parse(text) : null);
 
 export const session = {
   read: async () => parsed(await call('GET', 'session')),
-  begin: async (token) => parsed(await call('POST', 'session', { token })),
+  begin: async (proof) => parsed(await call('POST', 'session', proof)),
   end: () => call('DELETE', 'session'),
 };
 

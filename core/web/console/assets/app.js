@@ -1,8 +1,8 @@
 // The frame of the console: signing in, the list of pages, keys.
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { onSignedOut, read, session, useRead } from './api.js';
-import { set, setting, to, usePlace } from './place.js';
-import { count, Me, Page, Problem, Told } from './ui.js';
+import { place, set, setting, to, usePlace } from './place.js';
+import { count, Me, Page, Problem, tell, Told } from './ui.js';
 import { Overview } from './overview.js';
 import { Event, Events } from './events.js';
 import { Failures, Job, Jobs } from './jobs.js';
@@ -48,7 +48,7 @@ function SignIn({ done }) {
     e.preventDefault();
     put({ busy: true });
     try {
-      done(await session.begin(field.current.value.trim()));
+      done(await session.begin({ token: field.current.value.trim() }));
     } catch (error) {
       put({ error: error.status === 401 ? { message: 'This token is not one of api.auth_token or api.tokens.' } : error });
       field.current.select();
@@ -60,7 +60,8 @@ function SignIn({ done }) {
     <p id="why" class="muted">One of <code>api.auth_token</code> or <code>api.tokens</code> of the configuration. It is exchanged for a cookie that counts for twelve hours.</p>
     <${Problem} error=${state.error} />
     <button class="primary" disabled=${state.busy}>Sign in</button>
-  </form></main>`;
+    <p class="muted">On the machine of its configuration, <code>gateway console</code> opens it signed in.</p>
+  </form><${Told} /></main>`;
 }
 
 const keys = [
@@ -142,13 +143,27 @@ function Frame({ me, leave }) {
   <${Help} at=${help} /><${Told} />`;
 }
 
+// begin returns the session. An address with a code, which gateway console makes, begins one; the code
+// leaves the address and the history of the browser.
+async function begin() {
+  const { path, params } = place();
+  if (path[0] !== 'sign-in') return session.read();
+  history.replaceState(null, '', location.pathname + location.search + '#/');
+  try {
+    return await session.begin({ code: params.code || '' });
+  } catch (error) {
+    if (error.status === 401) tell('This link has expired. A link counts for a minute: run gateway console again, or give a token.');
+    return session.read();
+  }
+}
+
 // App asks for a token, unless there is a session.
 function App() {
   const [me, put] = useState();
   useEffect(() => {
     dress();
     onSignedOut(() => put(null));
-    session.read().then(put, (error) => put(error.status === 401 ? null : { error }));
+    begin().then(put, (error) => put(error.status === 401 ? null : { error }));
   }, []);
   if (me === undefined) return html`<p class="enter" aria-busy="true">Reading …</p>`;
   if (me === null) return html`<${SignIn} done=${put} />`;
