@@ -4,13 +4,11 @@ package egress
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	rpcmeta "google.golang.org/grpc/metadata"
@@ -86,15 +84,11 @@ type grpcSender struct {
 // Send implements [worker.Sender].
 func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.line.client.clock()
-	if s.transform != nil {
-		if err := transform(s.transform, &job.Event); err != nil {
-			return untransformed(err)
-		}
+	letter, err := composeText(s.transform, &job.Event)
+	if err != nil {
+		return untransformed(err)
 	}
-	if !job.Event.Binary && !utf8.Valid(job.Event.Payload) {
-		return unsendable("protocol: the payload is not UTF-8, as a gRPC string has to be")
-	}
-	request, with := s.request(&job, now)
+	request, with := s.request(&job, letter, now)
 	var progress progress
 	channel, err := s.line.take()
 	if err != nil {
@@ -110,15 +104,14 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 }
 
 // request returns the message of a call, and its metadata.
-func (s *grpcSender) request(job *core.TakenJob, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
+func (s *grpcSender) request(job *core.TakenJob, l Letter, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
 	e := &job.Event
-	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: e.Payload}
+	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: l.Body}
 	attributes := map[string]string{}
-	if t := contentType(e); t != "" {
-		attributes["content-type"] = encode(t, isPrintable)
+	if l.ContentType != "" {
+		attributes["content-type"] = encode(l.ContentType, isPrintable)
 	}
 	if e.Binary { // a string of gRPC is UTF-8
-		d.payload = base64.StdEncoding.AppendEncode(nil, e.Payload)
 		attributes["payload-encoding"] = "base64"
 	}
 	d.set("X-Gateway-Handler", encode(s.handler, isPlain))

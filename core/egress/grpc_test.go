@@ -418,7 +418,11 @@ func FuzzGRPCRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		message, metadata := s.(*grpcSender).request(&job, time.Unix(0, 0))
+		letter, err := composeText(nil, &job.Event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, metadata := s.(*grpcSender).request(&job, letter, time.Unix(0, 0))
 		for name, values := range metadata {
 			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || strings.HasSuffix(name, "-bin") ||
 				strings.HasPrefix(name, "grpc-") || name == "content-type" || name == "user-agent" || name == "te" {

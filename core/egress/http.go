@@ -3,8 +3,6 @@ package egress
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -116,12 +114,11 @@ type httpSender struct {
 // may answer before the transport has sent all of it.
 func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.client.clock()
-	if s.transform != nil && s.template.Method != http.MethodGet {
-		if err := transform(s.transform, &job.Event); err != nil {
-			return untransformed(err)
-		}
+	letter, err := compose(s.transform, s.template.Method, &job.Event)
+	if err != nil {
+		return untransformed(err)
 	}
-	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, now))
+	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, letter, now))
 	if err != nil {
 		return worker.Reply{Error: explain(ctx, err, now)}
 	}
@@ -133,39 +130,17 @@ func unsendable(why string) worker.Reply {
 	return worker.Reply{Error: clean(why, maxError), Final: true, Unsent: true}
 }
 
-// untransformed returns the reply to a job whose body could not be made. A missing value of
-// the payload is an error of class data, as in a workflow.
-func untransformed(err error) worker.Reply {
-	if errors.Is(err, expr.ErrNotNumber) {
-		return unsendable("data: transform: " + err.Error())
-	}
-	return unsendable("transform: " + err.Error())
-}
-
-// transform replaces the payload by the result of a template.
-func transform(t *expr.Template, e *core.Event) error {
-	body, err := t.Render(expr.View(e.Payload, e.ContentType, e.Opaque()), expr.OfEvent(string(e.ID), e.Type, e.Source, e.CreatedAt))
-	if err != nil {
-		return err
-	}
-	e.Payload, e.ContentType, e.Binary = body, "application/json", false
-	return nil
-}
-
-func (s *httpSender) request(ctx context.Context, job *core.TakenJob, now time.Time) *http.Request {
+func (s *httpSender) request(ctx context.Context, job *core.TakenJob, l Letter, now time.Time) *http.Request {
 	r := s.template.WithContext(ctx)
-	d := &delivery{header: make(http.Header, len(s.fixed)+len(s.own)+len(job.Event.Headers)+maxValues)}
-	if r.Method != http.MethodGet {
-		d.payload = job.Event.Payload
-	}
+	d := &delivery{header: make(http.Header, len(s.fixed)+len(s.own)+len(job.Event.Headers)+maxValues), payload: l.Body}
 	for _, f := range s.fixed {
 		d.header[f.key] = f.values
 	}
 	d.describe(job, job.Number())
 	d.describeCloudEvent(&job.Event)
 	d.trace(s.client.spanOf(job), &job.Event)
-	if t := contentType(&job.Event); t != "" && r.Method != http.MethodGet {
-		d.set("Content-Type", t)
+	if l.ContentType != "" {
+		d.set("Content-Type", l.ContentType)
 	}
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
@@ -301,20 +276,4 @@ func (d *delivery) sign(s *signer, id string, now time.Time) {
 	d.set("Webhook-Id", id)
 	d.set("Webhook-Timestamp", timestamp)
 	d.set("Webhook-Signature", s.sign(id, timestamp, d.payload))
-}
-
-// contentType returns the content type that the sender declared. If there is none, it is
-// guessed from the payload. It is empty if there is no payload.
-func contentType(e *core.Event) string {
-	switch {
-	case e.ContentType != "" && eachByte(e.ContentType, isValueByte):
-		return e.ContentType
-	case e.NoData():
-		return ""
-	case e.Binary:
-		return "application/octet-stream"
-	case json.Valid(e.Payload):
-		return "application/json"
-	}
-	return "text/plain; charset=utf-8"
 }

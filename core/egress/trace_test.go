@@ -16,12 +16,12 @@ func spoken(t *testing.T, c *Client, headers map[string]string) map[string][2]st
 	job.Lease = "01HZY8Q40000000000000LEASE"
 	step.Situation.Step.ID = step.ID
 	job.Event.Headers, step.Event.Headers = headers, headers
-	overHTTP := newSender(t, c, Target{URL: "http://handler.example"}).(*httpSender).request(t.Context(), &job, time.Now())
+	overHTTP := newSender(t, c, Target{URL: "http://handler.example"}).(*httpSender).request(t.Context(), &job, Letter{}, time.Now())
 	receiver, err := c.GRPC(Target{URL: "http://handler.example:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, overGRPC := receiver.(*grpcSender).request(&job, time.Now())
+	_, overGRPC := receiver.(*grpcSender).request(&job, Letter{}, time.Now())
 	called, err := stepsOf(t, c).(*stepCaller).request(t.Context(), asked("http://step.example", ""), &step, time.Now())
 	if err != nil {
 		t.Fatal(err)
