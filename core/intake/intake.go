@@ -337,15 +337,21 @@ func (in *Intake) open(s Source, r Request, ids core.Block, open func() (letter,
 		Headers:     l.headers,
 		DeliveryID:  l.deliveryID,
 	}
-	document := view(&event)
+	event.ID = ids.At(s.place)
+	event.CreatedAt = receivedAt(r.At, event.ID)
+	arrival, err := in.weigh(s, event, ids)
+	postpone(arrival, l.dueAt)
+	return arrival, err
+}
+
+// weigh makes the arrival of an event that is out of its envelope: it checks the payload against
+// the schema of the source, and finds the consumers.
+func (in *Intake) weigh(s Source, e core.Event, ids core.Block) (core.Arrival, error) {
+	document := view(&e)
 	if err := conforms(s, document); err != nil {
 		return core.Arrival{}, err
 	}
-	event.ID = ids.At(s.place)
-	event.CreatedAt = receivedAt(r.At, event.ID)
-	arrival, err := in.arrival(event, document, ids)
-	postpone(arrival, l.dueAt)
-	return arrival, err
+	return in.arrival(e, document, ids)
 }
 
 // view returns the JSON view of an event's payload.
