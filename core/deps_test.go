@@ -26,7 +26,7 @@ var rings = []struct {
 	{"tools: they know nothing of a gateway", []string{"core/once"}},
 	{"vocabulary", []string{"core"}},
 	{"pure: no IO, and no role of the store", []string{
-		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "proto/..."}},
+		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
 	{"services: they decide, and do IO through roles", []string{
 		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/alert", "core/retention", "core/lines", "core/telemetry", "store"}},
 	{"edges: HTTP, gRPC, metrics, databases", []string{
@@ -74,6 +74,7 @@ var rules = []struct {
 	{"core/units", module + "/...", false, "durations need no other package of this module"},
 	{"core/endpoint", module + "/...", false, "checks of URLs and headers need no other package of this module"},
 	{"core/expr", module + "/...", false, "expressions read documents and know no events"},
+	{"core/preview", module + "/...", false, "a comparison decides nothing: its caller passes what the two configurations do"},
 
 	{"core/intake", module + "/core/workflow", false, "intake gets the first step and the check of params from its caller"},
 	{"core/worker", module + "/core/workflow", false, "the worker gets the result of a step from the runner"},

@@ -22,6 +22,7 @@ type checker struct {
 	*Config
 	report      *report
 	sourceNames []string
+	hidden      bool // the addresses are not whole; see Rules
 }
 
 // validate reports everything that is wrong with a decoded and resolved configuration. A field
@@ -29,7 +30,7 @@ type checker struct {
 func (c *Config) validate(r *report) {
 	// The sections are checked in the order of the documentation. The report sorts the problems
 	// by line anyway.
-	k := checker{c, r, names(c.Sources)}
+	k := checker{Config: c, report: r, sourceNames: names(c.Sources)}
 	k.database()
 	k.server()
 	k.tokens()
@@ -130,7 +131,7 @@ func (k *checker) server() {
 
 // url checks the shape of an address.
 func (k *checker) url(path, raw string) {
-	if raw == "" {
+	if raw == "" || k.hidden {
 		return
 	}
 	if err := endpoint.CheckURL(raw); err != nil {

@@ -36,6 +36,9 @@
 // Texts with a grammar of their own are parsed here, once, and kept beside their text: see
 // Parsed. The services take the parsed values.
 //
+// Rules writes the part that decides about events, expanded and without secrets, for another
+// process; ParseRules reads it.
+//
 // Warnings returns settings that are valid but doubtful. networks.go compares lists of networks
 // by their addresses. published.go has the secrets that were published as samples.
 //

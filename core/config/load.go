@@ -70,7 +70,7 @@ func Load(o Options) (*Config, error) {
 	l.env.expand(tree, "", &l.report)
 	c := decode(tree, decoder{
 		report: &l.report,
-		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, lookup: o.Lookup, allowed: allowed},
+		origin: &origin{root: position{file: o.Path}, marks: map[string]mark{}, notes: l.notes, tree: tree, lookup: o.Lookup, allowed: allowed},
 		file:   l.fileReader(),
 	})
 	c.validate(&l.report)

@@ -12,6 +12,7 @@ type origin struct {
 	marks map[string]mark
 	notes []Problem // warnings of reading the files
 
+	tree        *node                       // all of it, merged and expanded; nil if not made by Load
 	lookup      func(string) (string, bool) // reads the environment; may be nil
 	allowed     *allowance                  // of a remote configuration; nil for a file of the machine's own
 	former      map[string]Source           // see Follow

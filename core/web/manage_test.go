@@ -246,7 +246,7 @@ func TestManagersNeedTheToken(t *testing.T) {
 	for _, route := range []string{
 		"GET /api/events", "GET /api/events/E", "GET /api/events/E/jobs", "POST /api/events/E/replay", "POST /api/events/E/cancel", "POST /api/events/replay", "GET /api/export/events",
 		"GET /api/jobs", "GET /api/jobs/errors", "GET /api/jobs/J", "GET /api/jobs/J/attempts", "POST /api/jobs/J/retry", "POST /api/jobs/retry",
-		"GET /api/stats", "GET /api/tail", "GET /api/topology", "GET /openapi.json",
+		"GET /api/stats", "GET /api/config", "GET /api/tail", "GET /api/topology", "GET /openapi.json",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		if got := ask(h, method, path, "{"); got.Code != 401 || got.Body.String() != "Invalid token" {

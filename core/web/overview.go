@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 )
@@ -23,18 +24,22 @@ type OverviewOptions struct {
 	// Look returns the news since a cursor; see [manage.Tail].
 	Look func(ctx context.Context, from manage.Cursor, follow []core.ID) (manage.News, error)
 
+	// Rules returns the rules of the configuration that serves.
+	Rules func() config.Rules
+
 	// Tokens are the tokens of the API; none leaves the routes open.
 	Tokens []Token
 }
 
 // Overview returns the routes about the whole gateway: its state, its configured entries, its news,
-// and the list of its routes.
+// its rules, and the list of its routes.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		v, token := &overviewRoutes{OverviewOptions: o}, newKeyring(o.Tokens)
 		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
 		r.Get("/api/topology", d.viewing(token, d.charged(listBytes, bare(v.topology))))
 		r.Get("/api/tail", d.viewing(token, d.charged(d.pageBytes(), v.tail)))
+		r.Get("/api/config", d.viewing(token, d.charged(rulesBytes, bare(v.rules))))
 		r.Get("/openapi.json", d.viewing(token, d.charged(listBytes, v.describe)))
 	}
 }
@@ -58,6 +63,15 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 // topology answers with what is configured.
 func (v *overviewRoutes) topology(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, v.Topology())
+	return nil
+}
+
+// rulesBytes is about how much memory a reply with rules takes: a file may have 1 MiB.
+const rulesBytes = 2 << 20
+
+// rules answers with the rules of the configuration.
+func (v *overviewRoutes) rules(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, wire.RulesOf(v.Rules()))
 	return nil
 }
 

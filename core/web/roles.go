@@ -27,6 +27,7 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/workflow-runs"}:      core.RoleRead,
 	{"GET", "/api/workflow-runs/{id}"}: core.RoleRead,
 	{"GET", "/api/stats"}:              core.RoleRead,
+	{"GET", "/api/config"}:             core.RoleRead, // without secrets
 	{"GET", "/api/tail"}:               core.RoleRead,
 	{"GET", "/api/topology"}:           core.RoleRead,
 	{"GET", "/openapi.json"}:           core.RoleRead,

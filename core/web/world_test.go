@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/expr"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/sns"
@@ -124,7 +125,7 @@ func (w *world) handler() http.Handler {
 		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
 		web.Lines(web.LinesOptions{Manager: liner{w.archive}, Tokens: w.tokens}),
 		web.Holds(web.HoldsOptions{Manager: holder{w.archive}, Tokens: w.tokens}),
-		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Topology: configured, Look: w.archive.Look, Tokens: w.tokens}),
+		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Topology: configured, Look: w.archive.Look, Rules: rules, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 
@@ -313,4 +314,9 @@ func configured() wire.Topology {
 		},
 		Alerts: []wire.ConfiguredAlert{{Name: "1", Host: "hooks.example.com", Type: "generic", On: []string{"dlq"}}},
 	}
+}
+
+// rules are the rules of the configuration that the world serves.
+func rules() config.Rules {
+	return config.Rules{Text: "sources:\n    shop:\n        type: event\n", Definitions: map[string]string{"fulfil": "9f86d081"}}
 }
