@@ -91,7 +91,7 @@ func (a *app) configPath() string {
 func (a *app) noteReplaced(c *cobra.Command) {
 	flag := c.Flags().Lookup("config")
 	path := a.env("GATEWAY_CONFIG")
-	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden {
+	if path == "" || flag == nil || !flag.Changed || a.configFlag == path || a.remote() || c.Hidden || c.Annotations[ownConfig] != "" {
 		return
 	}
 	// The order of the two is the reverse of the usual one, so the user must learn of it.

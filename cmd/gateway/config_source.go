@@ -34,10 +34,12 @@ type configSource interface {
 }
 
 // configSource returns the source that -c or its variable names.
-func (a *app) configSource() (configSource, error) {
-	path := a.configPath()
+func (a *app) configSource() (configSource, error) { return a.configAt(a.configPath()) }
+
+// configAt returns the source at a path or address.
+func (a *app) configAt(path string) (configSource, error) {
 	if !remote.Is(path) {
-		return localConfig{a}, nil
+		return localConfig{a, path}, nil
 	}
 	// A mistake in the variable is reported before any request.
 	every, err := a.pollInterval()
@@ -75,7 +77,10 @@ func (a *app) configName() string {
 }
 
 // localConfig is a configuration in a file.
-type localConfig struct{ app *app }
+type localConfig struct {
+	app  *app
+	path string
+}
 
 // load reads the file and its overlays; see config.Load.
 func (l localConfig) load(context.Context) (*config.Config, error) {
@@ -83,7 +88,7 @@ func (l localConfig) load(context.Context) (*config.Config, error) {
 }
 
 func (localConfig) changed(context.Context) (bool, error) { return false, nil }
-func (l localConfig) name() string                        { return l.app.configPath() }
+func (l localConfig) name() string                        { return l.path }
 func (localConfig) poll() time.Duration                   { return 0 }
 
 // remoteConfig is a configuration at an address.

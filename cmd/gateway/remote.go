@@ -28,10 +28,11 @@ func (a *app) remoteFlags(flags *pflag.FlagSet) {
 // remote reports whether the command asks a server.
 func (a *app) remote() bool { return a.urlFlag != "" }
 
-// Annotations of a command that say which of those flags it takes.
+// Annotations of a command that say which of those flags it takes, and what -c means.
 const (
 	takesURL   = "takes --url"
 	takesToken = "takes --token" // also without --url
+	ownConfig  = "-c is not the configuration that serves, so GATEWAY_CONFIG does not replace it"
 )
 
 // remotely lets a command take --url, and with it a token.

@@ -30,13 +30,14 @@ A first run:
 
 Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env,
 GATEWAY_TOKEN for --token, and NO_COLOR switches colours off. Exit codes: 0 done,
-1 failed, 2 wrong usage, 130 interrupted.`
+1 failed, 2 wrong usage, 3 preview found differences, 130 interrupted.`
 
 // commands makes every command.
 var commands = []func(*app) *cobra.Command{
 	newStart,
 	newInit,
 	newValidate,
+	newPreview,
 	newDoctor,
 	newMigrate,
 	newSend,

@@ -19,6 +19,7 @@ const (
 	exitDone        = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitDiffers     = 3   // of a preview: the new configuration makes a difference
 	exitInterrupted = 130 // 128 + SIGINT, as in shells
 )
 
@@ -64,6 +65,8 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		return exitInterrupted
 	case errors.Is(err, errReported):
 		return exitFailed
+	case errors.Is(err, errDiffers):
+		return exitDiffers
 	case errors.As(err, &usage):
 		a.Complain(usage.Error())
 		a.Notef("run %q for usage", a.helpLine(cmd))
@@ -86,6 +89,9 @@ func (a *app) helpLine(c *cobra.Command) string {
 
 // errReported ends a command as failed after it has printed why.
 var errReported = errors.New("failed")
+
+// errDiffers ends a preview that has printed differences.
+var errDiffers = errors.New("the configurations differ")
 
 // A usageError is a mistake in the command line. It has its own exit code, so that scripts can
 // tell their own mistakes from other failures.

@@ -132,7 +132,8 @@ func (h *haul) fill(text string) (filled string, env []string) {
 // furnish writes the configuration, its overlay and its .env file into a gateway's folder.
 func (h *haul) furnish(g *gateway, database string) {
 	g.t.Helper()
-	for name, text := range map[string]string{"gateway.yaml": canaryConfig + database, "gateway.canary.yaml": canaryOverlay, ".env.canary": canaryDotEnv} {
+	next := strings.Replace(canaryConfig, `'{"n": {{ $.none.of.it }}}'`, `'{"n": 1}'`, 1) // for a preview
+	for name, text := range map[string]string{"gateway.yaml": canaryConfig + database, "next.yaml": next + database, "gateway.canary.yaml": canaryOverlay, ".env.canary": canaryDotEnv} {
 		filled, env := h.fill(text)
 		g.env = append(g.env, env...)
 		write(g.t, filepath.Join(g.dir, name), filled)

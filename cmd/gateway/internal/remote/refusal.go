@@ -97,8 +97,8 @@ func (c *Client) refusal(r *http.Response, text string) error {
 	// The API answers an unknown route in this way, unlike an unknown event or queue. Most
 	// likely one of the two programs is older.
 	case code == http.StatusNotFound && text == "not found", code == http.StatusMethodNotAllowed:
-		return core.Refuse(core.Unsupported, "the gateway at %s does not know %s %s; is it of this version (%s)?",
-			c.base, r.Request.Method, r.Request.URL.Path, c.version)
+		return UnknownRoute{core.Refuse(core.Unsupported, "the gateway at %s does not know %s %s; is it of this version (%s)?",
+			c.base, r.Request.Method, r.Request.URL.Path, c.version)}
 	case code == http.StatusNotFound:
 		return known(text)
 	case code < 500 && code != http.StatusTooManyRequests:
@@ -116,6 +116,15 @@ func (c *Client) refusal(r *http.Response, text string) error {
 func LacksRole(r *http.Response) bool {
 	return r.StatusCode == http.StatusForbidden && strings.Contains(r.Header.Get("WWW-Authenticate"), "insufficient_scope")
 }
+
+// An UnknownRoute is the error of a request to a gateway that does not have its route. Most likely
+// the gateway is older than the caller.
+type UnknownRoute struct{ Refusal *core.Refusal }
+
+func (u UnknownRoute) Error() string { return u.Refusal.Error() }
+
+// Unwrap returns the refusal.
+func (u UnknownRoute) Unwrap() error { return u.Refusal }
 
 // known returns the refusal with this text, if commands treat it in a special way.
 func known(text string) error {
