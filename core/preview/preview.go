@@ -374,7 +374,7 @@ func (j *Job) changes(other *Job) (names []string) {
 		same bool
 	}{
 		{InBody, j.Err == other.Err && j.ContentType == other.ContentType && bytes.Equal(j.Body, other.Body)},
-		{InLine, j.Line == other.Line},
+		{InLine, j.Line == other.Line || j.Line.Key == "" && other.Line.Key == ""}, // without a key it is in no line
 		{InDelay, j.DueAt.Equal(other.DueAt)},
 		{InAttempts, j.MaxAttempts == other.MaxAttempts},
 		{InKey, j.Key == other.Key},
