@@ -15,7 +15,7 @@ type Rules struct {
 	// Text is a configuration with sources, handlers, queues, workflows and delivery.default_retry,
 	// merged and expanded. It has the fields that decide about events, and of sources only type,
 	// binary, schema, schedule and timezone. Filters, transforms and paths are exact. Values of headers
-	// are ***, and so are the values of variables, users and queries in addresses.
+	// are ***, and so are the values of variables and the queries in addresses.
 	Text string
 
 	// Definitions are the hashes of the definitions of the workflows, by name; see
@@ -118,8 +118,8 @@ func (n *node) unsecret(key string) *node {
 	return n
 }
 
-// hideAddress returns an address without the parts that may be secret: values of variables, the
-// user, the query and the fragment.
+// hideAddress returns an address without the parts that may be secret: values of variables, and the
+// query. An address has no user.
 func hideAddress(n *node) string {
 	text := n.text
 	if n.raw != "" {
@@ -127,14 +127,6 @@ func hideAddress(n *node) string {
 	}
 	if i := strings.IndexAny(text, "?#"); i >= 0 {
 		text = text[:i+1] + mask
-	}
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found {
-		return text
-	}
-	authority, path, _ := strings.Cut(rest, "/")
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		return scheme + "://" + mask + authority[i:] + rest[len(authority):len(rest)-len(path)] + path
 	}
 	return text
 }
