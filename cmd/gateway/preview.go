@@ -146,6 +146,7 @@ func (a *app) serving(ctx context.Context, p previewing) (c *config.Config, even
 	if c, err = a.loadAt(ctx, path); err != nil {
 		return nil, nil, nil, err
 	}
+	a.configFlag = path // the commands in messages are about the gateway that serves
 	a.warnOtherDatabase(ctx, c)
 	s, err := a.openExisting(ctx, c)
 	if err != nil {
@@ -186,12 +187,13 @@ func servedRules(ctx context.Context, client *remote.Client) (*config.Config, er
 		return nil, err
 	}
 	c, err := config.ParseRules(rules)
-	if err != nil {
-		// The problems are no faults of a file of this machine.
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		// They are no faults of a file of this machine, and one of them says enough.
 		return nil, core.Refuse(core.Unsupported, "the configuration of the gateway at %s is not understood (%v); is it of this version (%s)? --against takes a file in its place",
-			client.Base(), err, readBuild().Version)
+			client.Base(), problems[0], readBuild().Version)
 	}
-	return c, nil
+	return c, err
 }
 
 // compare reads the events, and gives each of them to both sides. The percentage of the garbage
