@@ -30,6 +30,9 @@ func Bench(b *testing.B, open func(b *testing.B) core.Store) {
 			benchTake(newBench(b, open), due)
 		})
 	}
+	for _, keys := range []int{0, 20_000} {
+		b.Run(fmt.Sprintf("drain=60000/keys=%d", keys), func(b *testing.B) { benchDrain(newBench(b, open), 60_000, keys) })
+	}
 	for _, waiting := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("settle=1/waiting=%d", waiting), func(b *testing.B) {
 			if testing.Short() && waiting > 100_000 {
@@ -186,6 +189,43 @@ func benchSettleLined(b bench, waiting int) {
 		b.StartTimer()
 		b.settle(o)
 		done++
+	}
+	b.rate(done, "outcomes")
+}
+
+// benchDrain measures takes and settles of stored events with a job each, whose lines have them
+// evenly; with 0 keys the jobs are in no line.
+func benchDrain(b bench, jobs, keys int) {
+	const together = 500
+	for i := 0; i < jobs; i += together {
+		arrivals := make([]core.Arrival, together)
+		for k := range arrivals {
+			arrivals[k] = b.typical()
+			if keys > 0 {
+				arrivals[k].Jobs[0].Line = core.Line{Key: fmt.Sprintf("k%d", (i+k)%keys), Limit: 1}
+			}
+		}
+		if _, err := b.store.AcceptAll(context.Background(), arrivals); err != nil {
+			b.Fatal(err)
+		}
+	}
+	lines := min(keys, 1)
+	done, left := 0, jobs
+	for b.Loop() {
+		if left < 32 {
+			b.Fatal("too few jobs")
+		}
+		q := b.quota(32)
+		q.Lines = lines
+		outcomes := b.completed(b.takeQuotas(q))
+		for i := range outcomes {
+			if keys > 0 {
+				outcomes[i].Line = core.Line{Key: fmt.Sprintf("k%d", (done+i)%keys), Limit: 1}
+			}
+		}
+		b.settle(outcomes[:16]...)
+		b.settle(outcomes[16:]...)
+		done, left = done+32, left-32
 	}
 	b.rate(done, "outcomes")
 }
