@@ -271,7 +271,7 @@ func functionVariables(t *testing.T) map[string]bool {
 // asRouted returns the routes of the routers, by function.
 func asRouted(t *testing.T) map[string][]string {
 	t.Helper()
-	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(one)}}, Path: "gateway.yaml"})
+	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(one + "console: true\nserver: {host: 127.0.0.1}\n")}}, Path: "gateway.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (a *app) consoleAddress(ctx context.Context) (string, error) {
 	if token == "" && cfg != nil {
 		token = bestToken(cfg.API)
 	}
-	at := base.JoinPath("console/")
+	at := base.JoinPath("console")
 	if err := a.hasConsole(ctx, base, at); err != nil {
 		return "", err
 	}

@@ -28,7 +28,7 @@ type Config struct {
 	Queues map[string]Queue `yaml:"queues"`
 	// Alerts are posted when an operator should act. The file may give one mapping or a list.
 	Alerts []Alert `yaml:"alerts" single:""`
-	// Console serves the operator console at /console/, default false. Without a token of the API it
+	// Console serves the operator console at /console, default false. Without a token of the API it
 	// needs a server.host of this machine.
 	Console bool `yaml:"console"`
 	// Workflows are pipelines started by an event, by name.

@@ -39,8 +39,8 @@ type ConsoleOptions struct {
 func consolePiece(s *sessions) Piece {
 	return func(r chi.Router, d *Door) {
 		c := &consoleRoutes{d, s, console.Load()}
-		r.Get(consolePath, c.redirect)
-		r.Get(consolePath+"/", c.page)
+		r.Get(consolePath, c.page)
+		r.Get(consolePath+"/", c.redirect)
 		r.Get(consolePath+"/assets/{version}/{file}", c.file)
 		r.Get(consolePath+"/session", d.polling(c.session))
 		r.Post(consolePath+"/session", d.receiving(&d.budgets.operators, c.signIn))
@@ -55,9 +55,10 @@ type consoleRoutes struct {
 	files    *console.Files
 }
 
-// redirect adds the slash to which the addresses in the page are relative.
+// redirect leads to the page, whose addresses are relative to where it is. The page has no slash at its
+// end, since some routers of clouds do not match one.
 func (c *consoleRoutes) redirect(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Location", "console/")
+	w.Header().Set("Location", "../console")
 	w.WriteHeader(http.StatusPermanentRedirect)
 }
 

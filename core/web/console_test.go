@@ -262,10 +262,10 @@ func TestConsoleOpen(t *testing.T) {
 // TestConsoleFiles: the page is not cached, its files are for ever, and all are small.
 func TestConsoleFiles(t *testing.T) {
 	d := newDesk(t)
-	if rec := d.do("GET", "/console", ""); rec.Code != http.StatusPermanentRedirect || rec.Header().Get("Location") != "console/" {
-		t.Errorf("/console: %d to %q", rec.Code, rec.Header().Get("Location"))
+	if rec := d.do("GET", "/console/", ""); rec.Code != http.StatusPermanentRedirect || rec.Header().Get("Location") != "../console" {
+		t.Errorf("/console/: %d to %q", rec.Code, rec.Header().Get("Location"))
 	}
-	rec := d.do("GET", "/console/", "")
+	rec := d.do("GET", "/console", "")
 	files := console.Load()
 	if rec.Code != 200 || rec.Header().Get("Cache-Control") != "no-store" || !strings.HasPrefix(rec.Header().Get("Content-Security-Policy"), "default-src 'none'; ") {
 		t.Errorf("page: %d %v", rec.Code, rec.Header())

@@ -102,7 +102,7 @@ func (d *deployment) discreet() {
 
 // route chooses the function like the routes of template.yaml.
 func (d *deployment) route(r *http.Request) *lambda.Function {
-	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/openapi.json" {
+	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/openapi.json" || r.URL.Path == "/console" || strings.HasPrefix(r.URL.Path, "/console/") {
 		return d.pull
 	}
 	return d.intake

@@ -75,7 +75,7 @@ func TestConsole(t *testing.T) {
 	g := newConsole(t)
 	base := "http://127.0.0.1" + fmt.Sprintf(":%d", g.port)
 	given := map[string]any{
-		"browser": chromium, "console": base + "/console/", "api": base, "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
+		"browser": chromium, "console": base + "/console", "api": base, "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
 	given["link"] = strings.TrimSpace(g.run("console", "--print"))
@@ -85,7 +85,7 @@ func TestConsole(t *testing.T) {
 	target, _ := url.Parse(base)
 	proxy := httptest.NewServer(http.StripPrefix("/ops/events", httputil.NewSingleHostReverseProxy(target)))
 	defer proxy.Close()
-	given["console"], given["pictures"] = proxy.URL+"/ops/events/console/", ""
+	given["console"], given["pictures"] = proxy.URL+"/ops/events/console", ""
 	given["stories"] = []string{"sign in and out", "an address for each view"}
 	tellStories(t, modules, given, 2)
 	g.stop()

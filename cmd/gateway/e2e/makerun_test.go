@@ -92,7 +92,7 @@ func (n *newcomer) tries(from string, lines []string) {
 	for _, line := range lines[1:] {
 		want := event
 		if strings.Contains(line, " console ") {
-			want = "/console/#/sign-in?code=" // the page itself has tests in a browser
+			want = "/console#/sign-in?code=" // the page itself has tests in a browser
 		}
 		if shown := n.types(strings.Replace(line, "<event id>", event, 1)); !strings.Contains(shown, want) {
 			n.t.Errorf("$ %s (%s)\n%s\nwant %s", line, from, shown, want)

@@ -1,6 +1,6 @@
 // Stories of the operator console in a real browser. The first argument is a JSON text:
 //
-//   {"browser": "/usr/bin/...", "console": "http://.../console/", "api": "http://...",
+//   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
 //    "link": "an address of gateway console",
 //    "stories": ["name", ...] or null for all}
@@ -103,7 +103,7 @@ const views = async () => {
   const { job, event, run } = await some('failing');
   return [
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'],
-    ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/nothing', 'Not found'],
+    ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/nothing', 'Not found'],
   ];
 };
 
@@ -279,7 +279,7 @@ const stories = {
     const { job } = await some('failing');
     const refused = await tab.page.evaluate(async (paths) => {
       const all = [];
-      for (const [method, path] of paths) all.push((await fetch('api/' + path, { method, headers: { 'Content-Type': 'application/json' }, body: method === 'POST' ? '{}' : undefined })).status);
+      for (const [method, path] of paths) all.push((await fetch('console/api/' + path, { method, headers: { 'Content-Type': 'application/json' }, body: method === 'POST' ? '{}' : undefined })).status);
       return all;
     }, [['POST', `jobs/${job}/retry`], ['POST', 'jobs/retry'], ['POST', 'events/replay'], ['POST', 'holds'], ['DELETE', 'holds?target=failing'], ['POST', 'queues/mail/drain']]);
     check(refused.every((s) => s === 403), 'statuses: ' + refused);

@@ -1,4 +1,4 @@
-// The management API, as the page calls it: below the address of the page, with the cookie of the
+// The management API, as the page calls it: below the path of the console, with the cookie of the
 // session.
 import { useEffect, useRef, useState } from './lib.js';
 
@@ -10,6 +10,9 @@ export class Failure extends Error {
   }
 }
 
+// root is the path of the console, below which are its files, its session and the API.
+const root = new URL('../../', import.meta.url).pathname;
+
 let signedOut = () => {};
 
 // onSignedOut sets the function that is called when a session ends.
@@ -20,7 +23,7 @@ export function onSignedOut(f) {
 async function call(method, path, body) {
   let reply;
   try {
-    reply = await fetch(path, {
+    reply = await fetch(root + path, {
       method,
       headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),

@@ -8,7 +8,7 @@ import { Event, Events } from './events.js';
 import { Failures, Job, Jobs } from './jobs.js';
 import { Queue, Queues } from './queues.js';
 import { Run, Runs } from './runs.js';
-import { Holds, Schedules } from './flow.js';
+import { Configuration, Holds, Schedules } from './flow.js';
 
 // The pages: the first part of the path, the text in the list, the page, and the page of one of them.
 const pages = [
@@ -20,6 +20,7 @@ const pages = [
   { path: 'runs', text: 'Workflow runs', page: Runs, one: Run },
   { path: 'schedules', text: 'Schedules', page: Schedules },
   { path: 'holds', text: 'Holds', page: Holds },
+  { path: 'configuration', text: 'Configuration', page: Configuration },
 ];
 
 // themes are what the switch goes through; "" follows the system.

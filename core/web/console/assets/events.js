@@ -1,5 +1,5 @@
 // Events: the listing with its search, and one event.
-import { html, useState } from './lib.js';
+import { html, useRef, useState } from './lib.js';
 import { change, read, readText, useRead } from './api.js';
 import { member } from './json.js';
 import { to } from './place.js';
@@ -40,10 +40,12 @@ export function Events({ params, stats }) {
 }
 
 export function Event({ id }) {
+  const large = useRef(false); // a large event is not read again by itself
   const { data, error, again } = useRead(async () => {
     const text = await readText('events/' + encodeURIComponent(id));
+    large.current = text.length > 256 * 1024;
     return { ...JSON.parse(text), raw: member(text, 'payload') };
-  }, [id], 3000);
+  }, [id], large.current ? 0 : 3000);
   const back = { href: to(path), text: 'Events' };
   if (!data) return html`<${Page} title="Event" back=${back}><${Problem} error=${error} again=${again} /><//>`;
   const open = data.jobs.filter((j) => ['available', 'scheduled', 'waiting', 'retryable'].includes(j.status)).length;

@@ -1,6 +1,7 @@
-// Holds and schedules.
+// Holds, schedules, and the configuration that serves.
 import { html, useRef } from './lib.js';
 import { change, read, remove, useRead } from './api.js';
+import { visible } from './json.js';
 import { to } from './place.js';
 import { Ago, Confirm, Exact, Page, Problem, Table } from './ui.js';
 
@@ -52,5 +53,15 @@ export function Schedules() {
       { name: 'Next times', class: 'text', cell: (r) => (r.next || []).map((t) => html`<div><${Exact} t=${t} /> (<${Ago} t=${t} />)</div>`) },
       { name: 'Consumers', class: 'text', cell: (r) => data.consumers.filter((c) => c.source === r.name).map((c) => c.name).join(', ') || 'none' },
     ]} />
+  <//>`;
+}
+
+// Configuration shows the rules by which events are handled, without secrets.
+export function Configuration() {
+  const { data, error, again } = useRead(() => read('config'), [], 30000);
+  return html`<${Page} title="Configuration">
+    <${Problem} error=${error} again=${again} />
+    <p class="muted">What this gateway serves now: the fields that decide what becomes of an event, merged and with variables filled in. Values of headers, and of queries in addresses, are masked. To see what another file would change: <code>gateway preview</code>.</p>
+    ${data && html`<section class="card"><pre class="block tall" tabindex="0" aria-label="Configuration">${visible(data.configuration)}</pre></section>`}
   <//>`;
 }

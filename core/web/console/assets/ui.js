@@ -156,20 +156,26 @@ export function Confirm({ label, ask, act, role = 'operate', danger, done, child
     </dialog>`;
 }
 
-// tell shows a message for some seconds, and has screen readers say it.
+let untold = '';
+
+// tell shows a message for some seconds, and has screen readers say it. A message that comes before
+// there is a page waits for it.
 export function tell(text) {
-  dispatchEvent(new CustomEvent('told', { detail: text }));
+  untold = text;
+  dispatchEvent(new Event('told'));
 }
 
 export function Told() {
   const [text, set] = useState('');
   useEffect(() => {
     let timer;
-    const show = (e) => {
-      set(e.detail);
+    const show = () => {
+      set(untold);
+      untold = '';
       clearTimeout(timer);
       timer = setTimeout(() => set(''), 8000);
     };
+    if (untold) show();
     addEventListener('told', show);
     return () => removeEventListener('told', show);
   }, []);
