@@ -98,6 +98,7 @@
 //   - claim, take: to lease due jobs. [Worklist.Take] does it, also for queues.
 //   - lease: the right to work on a job until a time. Its value is random. See [Lease].
 //   - attempt: one try at a job, counted when the job is taken. See [Attempt].
+//   - exchange: the request of an attempt and the headers of its reply. See [Exchange].
 //   - outcome: the end of an attempt, with the job's next status. See [Outcome].
 //   - settle: to store an outcome. It ends the lease.
 //   - release: to give a taken job back untried. The attempt does not count.

@@ -262,6 +262,9 @@ type Attempt struct {
 	Response   string // the kept part of the reply, at most MaxResponse bytes
 	Duration   time.Duration
 	StartedAt  time.Time
+
+	// Exchange is what was sent and received; nil if it was not recorded.
+	Exchange *Exchange
 }
 
 // MaxResponse is how many bytes of a reply an attempt keeps.

@@ -272,8 +272,14 @@ type Ledger interface {
 	// Jobs lists jobs newest first, paged like Events.
 	Jobs(ctx context.Context, f JobFilter) (Page[Job], error)
 
-	// Attempts lists the attempts of a job, oldest first; an unknown job has none.
+	// Attempts lists the attempts of a job, oldest first; an unknown job has none. The exchanges
+	// that were recorded come with them, without the kept parts of bodies.
 	Attempts(ctx context.Context, job ID) ([]Attempt, error)
+
+	// SentBody returns the kept part of the body that an attempt of a job sent. It is "" if none
+	// was kept, or if there is no such attempt. Of several attempts with the number, the newest
+	// one counts.
+	SentBody(ctx context.Context, job ID, number int) (string, error)
 
 	// SourcesOf returns the sources of events. Events that are not stored are absent.
 	SourcesOf(ctx context.Context, events []ID) (map[ID]string, error)
@@ -347,7 +353,7 @@ type Archive interface {
 	JobsOf(ctx context.Context, events []ID) (map[ID][]Job, error)
 
 	// AttemptsOf returns the attempts of jobs, each job's the oldest first. Jobs without
-	// attempts are absent. The kept parts of replies are left out.
+	// attempts are absent. The kept parts of replies and the exchanges are left out.
 	AttemptsOf(ctx context.Context, jobs []ID) (map[ID][]Attempt, error)
 }
 

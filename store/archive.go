@@ -123,7 +123,7 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 	return of, nil
 }
 
-// AttemptsOf returns the attempts of jobs without their responses. See core.Archive. Attempts
+// AttemptsOf returns the attempts of jobs without their responses and exchanges. See core.Archive. Attempts
 // that began in the same millisecond are ordered by number.
 func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	if len(jobs) == 0 {

@@ -88,12 +88,13 @@ func (r *rowReader) taken() core.TakenJob {
 }
 
 const (
-	// An attempt as it is inserted, and as it is read for one job.
-	attemptColumns = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
-	attemptShown   = `attempt, status_code, error, response, duration_ms, created_at`
+	// An attempt as it is inserted, without and with its exchange, and as it is read for one job.
+	attemptColumns  = `job_id, lease, attempt, status_code, error, response, duration_ms, created_at`
+	exchangeColumns = attemptColumns + `, exchange, sent_body`
+	attemptShown    = `attempt, status_code, error, response, duration_ms, created_at, exchange`
 
-	// An attempt without its response, for listings of many jobs.
-	attemptSummary = `attempt, status_code, error, '' AS response, duration_ms, created_at`
+	// An attempt without its response and exchange, for listings of many jobs.
+	attemptSummary = `attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange`
 )
 
 // attempt reads attemptShown or attemptSummary.
@@ -105,5 +106,6 @@ func (r *rowReader) attempt() core.Attempt {
 		Response:   r.text(),
 		Duration:   time.Duration(r.number()) * time.Millisecond,
 		StartedAt:  r.time(),
+		Exchange:   decodeExchange(r.text()),
 	}
 }

@@ -71,6 +71,7 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
+//     exchange.go has the form in which an attempt keeps what was sent.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
 //   - Upkeep: schema.go (Migrate), purge.go with purgesize.go, sweep.go, turns.go, rehearse.go

@@ -220,6 +220,10 @@ var schemaSteps = []string{
 		lane {key} NOT NULL,
 		held_at {int} NOT NULL) {options source_holds}`,
 	55: `CREATE UNIQUE INDEX {index_if_not_exists} source_holds_number ON source_holds (number)`,
+	// What an attempt sent and received, see exchange.go, and the kept part of the body that it
+	// sent; null if they were not recorded.
+	56: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} exchange {text}`,
+	57: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} sent_body {text}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

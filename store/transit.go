@@ -112,7 +112,8 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(s.sql.insertDefinition.on().sortedBy(keyColumn), s.newDefinition)
 	add(s.sql.insertHistory.on().sortedBy(historyRunAt), firstEntry)
 	add(s.sql.moreHistory.on(), moreEntries)
-	add(s.sql.insertStepAttempts.on(), stepAttemptRows)
+	add(s.sql.insertStepAttempts.on(), func(t core.Transition) [][]any { return stepAttemptRows(t, false) })
+	add(s.sql.insertStepRecorded.on(), func(t core.Transition) [][]any { return stepAttemptRows(t, true) })
 	add(s.sql.insertRise.on(), riseRows)
 	add(s.sql.insertJobIf.on(), riseJobRows)
 	// Texts come before the steps that refer to them, so that a reader finds them.
@@ -157,11 +158,20 @@ func moreEntries(t core.Transition) (rows [][]any) {
 	return rows
 }
 
-// stepAttemptRows are rows of insertStepAttempts.
-func stepAttemptRows(t core.Transition) (rows [][]any) {
+// stepAttemptRows are rows of insertStepAttempts, for the attempts without an exchange, or of
+// insertStepRecorded, for those with one.
+func stepAttemptRows(t core.Transition, recorded bool) (rows [][]any) {
 	for _, a := range t.Attempts {
-		rows = append(rows, append([]any{string(a.JobID), string(a.Lease), int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
-			a.Duration.Milliseconds(), millis(a.StartedAt)}, holdArgs(t)...))
+		if recorded != (a.Exchange != nil) {
+			continue
+		}
+		row := []any{string(a.JobID), string(a.Lease), int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
+			a.Duration.Milliseconds(), millis(a.StartedAt)}
+		if recorded {
+			exchange, body := exchangeColumnsOf(a.Exchange)
+			row = append(row, exchange, body)
+		}
+		rows = append(rows, append(row, holdArgs(t)...))
 	}
 	return rows
 }
@@ -278,9 +288,9 @@ const (
 // of two transitions of a run waits at the first statement that locks the run. Then it finds
 // the entry or the run's number changed.
 type transitSQL struct {
-	lockRuns, insertHistory, moreHistory, insertStepAttempts, insertRise statement
-	insertTexts, insertSteps, changeSteps, holdSteps                     statement
-	insertStepJobs, changeJobs, insertTokens, disarm, moveRun, heldBy    statement
+	lockRuns, insertHistory, moreHistory, insertStepAttempts, insertStepRecorded, insertRise statement
+	insertTexts, insertSteps, changeSteps, holdSteps                                         statement
+	insertStepJobs, changeJobs, insertTokens, disarm, moveRun, heldBy                        statement
 }
 
 func newTransitSQL(d Dialect) transitSQL {
@@ -298,6 +308,8 @@ func newTransitSQL(d Dialect) transitSQL {
 			`mine.run_id, r#seq, mine.mark, r#at, r#epoch, r.type, r.path, r.data`, ownEntry, holdsRun)),
 		insertStepAttempts: writing("insert_step_attempts", d.insert("attempts", attemptColumns,
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, ownEntry, holdsRun)),
+		insertStepRecorded: writing("insert_step_attempts_recorded", d.insert("attempts", exchangeColumns,
+			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at, r.exchange, r.sent_body`, ownEntry, holdsRun)),
 		insertRise: writing("insert_rises", d.insert("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, ownEntry, holdsRun)),
 		// The exception: a text is named by its hash, so an existing row has the same content.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -90,17 +91,17 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 // that an outcome causes, and verdicts for gates. lanes are the lanes whose gates are read
 // after it, if there are any.
 func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int, lanes [][]any) {
-	attempts, ends := make([][]any, len(outcomes)), make([][]any, len(outcomes))
+	ends := make([][]any, len(outcomes))
 	var events, jobs [][]any
 	for i, o := range outcomes {
-		attempts[i], ends[i] = attemptRow(o), settleRow(o)
+		ends[i] = settleRow(o)
 		if o.GivesRise != nil {
 			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
 			ready, _ := jobRows(*o.GivesRise, false) // alerts are never delayed
 			jobs = append(jobs, ready...)
 		}
 	}
-	stmts = append(stmts, s.sql.insertAttempt.on(attempts...))
+	stmts = append(stmts, s.insertAttempts(outcomes))
 	if len(events) > 0 {
 		stmts = append(stmts, s.sql.insertEventIf.on(events...))
 	}
@@ -144,11 +145,29 @@ func (s *Store) lostOutcomes(ctx context.Context, outcomes []core.Outcome) ([]co
 	return lost, nil
 }
 
-// attemptRow is a row of insertAttempt.
-func attemptRow(o core.Outcome) []any {
-	a := o.Attempt
-	return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
-		a.Duration.Milliseconds(), millis(a.StartedAt), string(o.JobID), string(o.Lease)}
+// insertAttempts inserts the attempts of outcomes. If none has an exchange, the statement does not
+// have its columns: deliveries that record nothing bind no values for it.
+func (s *Store) insertAttempts(outcomes []core.Outcome) Stmt {
+	rows := make([][]any, len(outcomes))
+	recorded := slices.ContainsFunc(outcomes, func(o core.Outcome) bool { return o.Attempt.Exchange != nil })
+	for i := range outcomes {
+		rows[i] = attemptRow(&outcomes[i], recorded)
+	}
+	if recorded {
+		return s.sql.insertRecorded.on(rows...)
+	}
+	return s.sql.insertAttempt.on(rows...)
+}
+
+// attemptRow is a row of insertRecorded, or of insertAttempt.
+func attemptRow(o *core.Outcome, recorded bool) []any {
+	a := &o.Attempt
+	job, lease := string(o.JobID), string(o.Lease)
+	if !recorded {
+		return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response, a.Duration.Milliseconds(), millis(a.StartedAt), job, lease}
+	}
+	exchange, body := exchangeColumnsOf(a.Exchange)
+	return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response, a.Duration.Milliseconds(), millis(a.StartedAt), exchange, body, job, lease}
 }
 
 // settleRow is a row of settle. A finished job has no due time, which takes it out of
@@ -207,7 +226,7 @@ const heldGuard = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r
 
 // worklistSQL are the statements of the Worklist, except Take's.
 type worklistSQL struct {
-	due, insertAttempt, insertEventIf, settle, settled, release, recover statement
+	due, insertAttempt, insertRecorded, insertEventIf, settle, settled, release, recover statement
 }
 
 func newWorklistSQL(d Dialect) worklistSQL {
@@ -222,6 +241,8 @@ func newWorklistSQL(d Dialect) worklistSQL {
 		// lease has just expired. Otherwise the attempt of a lost outcome could stay.
 		insertAttempt: writing("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
+		insertRecorded: writing("insert_attempts_recorded", d.insertIfAbsent("attempts", exchangeColumns,
+			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at, r.exchange, r.sent_body`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
 
 		// An event that an outcome causes, such as an alert, is stored only if the lease is
 		// held.

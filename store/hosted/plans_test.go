@@ -143,7 +143,7 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i, NULL, NULL, NULL FROM n`)
 	fill(finished/10, `INSERT INTO history SELECT printf('R%010d', i), 1, printf('M%010d', i), 1000, 1, 'completed', '', '' FROM n`)
 	fill(finished/10, `INSERT INTO callbacks SELECT printf('T%010d', i), printf('R%010d', i), printf('S%010d', i), 1000 FROM n`)
-	fill(finished, `INSERT INTO attempts SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
+	fill(finished, `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
 }
 
 // walks are the statements that read along an index until they have counted or changed enough
@@ -157,7 +157,7 @@ var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "defin
 
 // few are the statements that may sort. The rows of a claim, the attempts of a job and the jobs that
 // enter lines are few. The listings of a lane's waiting jobs sort all of them.
-var few = []string{"claimed", "claimed_steps", "attempts", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines", "failures_retryable"}
+var few = []string{"claimed", "claimed_steps", "attempts", "sent_body", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines", "failures_retryable"}
 
 // bad returns the steps of a plan whose cost grows with the tables.
 func (p plan) bad() (steps []string) {
@@ -229,7 +229,7 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered", "delivered_as", "keyed_as", "stored", "claim", "claimed",
-		"insert_attempts", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
+		"insert_attempts", "insert_attempts_recorded", "sent_body", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead", "tally_canceled",
@@ -240,7 +240,7 @@ func TestPlans(t *testing.T) {
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
 		"step_ids", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
-		"insert_history", "more_history", "insert_step_attempts", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
+		"insert_history", "more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
 		"insert_tokens", "disarm", "move_runs", "held_by", "awaited", "run", "runs", "history",
 		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks",
 		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",

@@ -38,7 +38,7 @@ func seed(tb testing.TB, address string, lane core.Lane, due, finished int) {
 			FROM generate_series(1, %d) i`, max(due, finished)/1000+1000),
 		fmt.Sprintf(jobs, "D", lane, "'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL", due),
 		fmt.Sprintf(jobs, "F", lane, "'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i", finished),
-		"INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed' LIMIT 100000",
+		"INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed' LIMIT 100000",
 		fmt.Sprintf(`INSERT INTO runs SELECT 'R' || lpad(i::text, 10, '0'), 'none', '0' || lpad(i::text, 10, '0'), 'd', 'completed', 1, 1, 'one', '{}', '',
 			NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM generate_series(1, %d) i`, finished/10),
 		`INSERT INTO steps SELECT 'S' || id, id, 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}', '', '', '', id, created_at, finished_at, NULL, NULL, NULL::bigint FROM runs`,
@@ -184,8 +184,8 @@ var wanted = map[string]string{
 	"claim": "jobs_waiting", "claimed": "jobs_waiting", "due": "jobs_waiting", "recover": "jobs_waiting", "depth": "jobs_waiting",
 	"count_dead": "jobs_dead", "over_jobs": "jobs_finished", "over_events": "events_pkey",
 	"insert_jobs_if": "events_pkey", "drop_bare_event": "events_pkey", "stored": "events_pkey",
-	"delivered": "events_delivery", "delivered_as": "events_delivery", "keyed_as": "jobs_key", "insert_attempts": "jobs_pkey", "settle": "jobs_pkey",
-	"settled": "attempts_pkey", "release": "jobs_pkey", "attempts": "attempts_pkey",
+	"delivered": "events_delivery", "delivered_as": "events_delivery", "keyed_as": "jobs_key", "insert_attempts": "jobs_pkey", "insert_attempts_recorded": "jobs_pkey", "settle": "jobs_pkey",
+	"settled": "attempts_pkey", "release": "jobs_pkey", "attempts": "attempts_pkey", "sent_body": "attempts_pkey",
 	"event": "events_pkey", "events": "events_pkey", "job": "jobs_pkey",
 	"marks": "cron_marks_pkey", "move_mark": "cron_marks_pkey",
 	"claim_passed": "jobs_waiting", "admit": "gates_pkey", "admit_probe": "gates_pkey", "charge": "gates_pkey", "refund": "gates_pkey",
@@ -200,7 +200,7 @@ var wanted = map[string]string{
 	"situations": "steps_pkey", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "survey_open": "steps_path", "survey_failed": "steps_path",
 	"step_sizes": "steps_pkey", "read_steps": "steps_pkey", "texts_of": "step_texts_pkey", "insert_texts": "history_pkey", "purge_texts": "step_texts_pkey",
 	"survey_ids": "steps_pkey", "survey_paths": "steps_path", "survey_leaves": "steps_leaf",
-	"insert_history": "runs_pkey", "more_history": "history_pkey", "insert_step_attempts": "history_pkey", "insert_rises": "history_pkey",
+	"insert_history": "runs_pkey", "more_history": "history_pkey", "insert_step_attempts": "history_pkey", "insert_step_attempts_recorded": "history_pkey", "insert_rises": "history_pkey",
 	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "hold_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
@@ -246,7 +246,7 @@ func flaw(name string, plan []string) string {
 	// The jobs of a claim, the attempts of a job and the rows of an INSERT are few. Jobs that
 	// are not completed are sorted by design. Jobs of a status are few if the statistics say so. The
 	// rows of lock_lines and of those that enter lines are few, too.
-	few := []string{"claimed", "claimed_steps", "attempts", "jobs_waiting", "jobs_in_lines", "failures_retryable", "lock_lines", "join_line", "rejoin_line"}
+	few := []string{"claimed", "claimed_steps", "attempts", "sent_body", "jobs_waiting", "jobs_in_lines", "failures_retryable", "lock_lines", "join_line", "rejoin_line"}
 	if strings.Contains(all, "Sort") && !(name == "jobs" && !strings.Contains(all, "jobs_pkey")) && !(name == "runs" && !strings.Contains(all, "runs_pkey")) && !slices.Contains(few, name) && !strings.HasPrefix(name, "insert") {
 		return "Sort"
 	}

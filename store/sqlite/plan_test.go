@@ -34,7 +34,7 @@ const (
 	seedTexts     = `INSERT INTO step_texts SELECT id, 'N', '{}' FROM runs`
 	seedHistory   = `INSERT INTO history SELECT id, 1, 'M' || id, 1000, 1, 'completed', '', '' FROM runs`
 	seedCallbacks = `INSERT INTO callbacks SELECT 'T' || id, id, 'S' || id, 1000 FROM runs`
-	seedTries     = `INSERT INTO attempts SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed'`
+	seedTries     = `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT id, 'L', 1, 200, '', '', 5, created_at FROM jobs WHERE status = 'completed'`
 )
 
 // seed fills a database with due and finished jobs of one lane.
@@ -130,7 +130,7 @@ var wanted = map[string]string{
 	"survey_failed": "steps_path", "step_sizes": "sqlite_autoindex_steps_1", "read_steps": "sqlite_autoindex_steps_1",
 	"texts_of": "sqlite_autoindex_step_texts_1 (run_id=? AND name=?)", "insert_texts": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"purge_texts": "sqlite_autoindex_step_texts_1 (run_id=?)", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",
-	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held,
+	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held, "insert_step_attempts_recorded": held,
 	"insert_rises": held, "insert_steps": held, "change_steps": held, "hold_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
 	"disarm": "callbacks_step (run_id=? AND step_id=?)", "move_runs": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"held_by": "mine USING PRIMARY KEY (run_id=? AND seq=?)", "awaited": "PRIMARY KEY", "history": "PRIMARY KEY (run_id=? AND seq>?)",
@@ -161,7 +161,7 @@ func fine(name, step string) bool {
 	case strings.Contains(step, "USE TEMP B-TREE"):
 		// The jobs of a claim and the attempts of a job are few. A page of the jobs that wait in the lines
 		// of a lane sorts all of them. Failures sorts the retryable ones among a bounded number of jobs.
-		return name == "failures_retryable" || name == "jobs_in_lines" || name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "jobs_waiting"
+		return name == "failures_retryable" || name == "jobs_in_lines" || name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "sent_body" || name == "jobs_waiting"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {

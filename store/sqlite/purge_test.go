@@ -21,7 +21,7 @@ var large = []string{
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000) INSERT INTO history SELECT 'R', i, 'M', 1000, 1, 'completed', '', '' FROM n`,
 	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) INSERT INTO callbacks SELECT printf('T%05d', i), 'R', printf('S%05d', i), 1000 FROM n`,
 	intoJobs + `VALUES ('J', 'E', 'queue/q', NULL, 'completed', 7000, 9999, NULL, NULL, '', 1000, 1000)`,
-	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 7000) INSERT INTO attempts SELECT 'J', printf('L%05d', i), i, 500, '', '', 1, 1000 FROM n`,
+	`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 7000) INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT 'J', printf('L%05d', i), i, 500, '', '', 1, 1000 FROM n`,
 }
 
 func run(t *testing.T, c store.Conn, texts ...string) {
@@ -197,7 +197,7 @@ func TestPurgeSweeps(t *testing.T) {
 	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
 	run(t, conn, large...)
 	run(t, conn, `UPDATE runs SET finished_at = NULL`, `UPDATE jobs SET finished_at = NULL, due_at = 1000`,
-		`INSERT INTO attempts SELECT 'gone', lease, attempt, 500, '', '', 1, 1000 FROM attempts LIMIT 1300`,
+		`INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT 'gone', lease, attempt, 500, '', '', 1, 1000 FROM attempts LIMIT 1300`,
 		`INSERT INTO steps SELECT 'G' || id, 'gone', 1, NULL, '', path, 'one', 'http', 'succeeded', 1, NULL, NULL, '', '', '', NULL, 1000, 1000, NULL, NULL, NULL FROM steps LIMIT 1300`,
 		`INSERT INTO step_texts SELECT 'lost texts', name, body FROM step_texts LIMIT 1300`,
 		`INSERT INTO history SELECT 'lost', seq, 'M', 1000, 1, 'completed', '', '' FROM history LIMIT 1300`,

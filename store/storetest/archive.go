@@ -24,7 +24,7 @@ const (
 	saysNoJobsOf   = "Events without jobs are absent"
 	saysAttemptsOf = "AttemptsOf returns the attempts of jobs, each job's the oldest first"
 	saysNoAttempts = "Jobs without attempts are absent"
-	saysNoReplies  = "The kept parts of replies are left out"
+	saysNoReplies  = "The kept parts of replies and the exchanges are left out"
 	saysFinished   = "Finished lists the jobs that finished at the given time or later, in the order of finishing, and jobs of the same time in the order of their ids"
 
 	saysFinishedAfter = "If after is set, it leaves out the jobs of exactly the given time up to that id"
@@ -59,6 +59,12 @@ var archive = role{name: "Archive", checks: []check{
 	{saysAttemptsOf, "", attemptsOfJobs},
 	{saysNoAttempts, "", attemptsOfNone},
 	{saysNoReplies, "", attemptsWithoutReplies},
+	{saysNoReplies, "exchanges", attemptsWithoutExchanges},
+	{saysExchanges, "", showExchanges},
+	{saysExchanges, "of steps", showStepExchanges},
+	{saysSentBody, "", showSentBody},
+	{saysNoBody, "", showNoSentBody},
+	{saysNewestBody, "", showNewestSentBody},
 	{saysFailures, "long errors", cutFailures},
 	{saysOlder, "among many lanes", limitFailuresOfLanes},
 	{saysFinished, "", finishedJobs},

@@ -27,6 +27,12 @@ func TestBrokenArchivesFail(t *testing.T) {
 		{"JobsOf names all events", func(m *Model) core.Store { return jobsOfAll{m} }, []string{saysNoJobsOf}},
 		{"AttemptsOf names all jobs", func(m *Model) core.Store { return attemptsOfAll{m} }, []string{saysNoAttempts}},
 		{"AttemptsOf shows replies", func(m *Model) core.Store { return attemptsOfReplies{m} }, []string{saysNoReplies}},
+		{"AttemptsOf shows exchanges", func(m *Model) core.Store { return attemptsOfExchanges{m} }, []string{saysNoReplies + "/exchanges"}},
+		{"Attempts leaves out exchanges", func(m *Model) core.Store { return attemptsBare{m} }, []string{saysExchanges, saysExchanges + "/of steps"}},
+		{"Attempts shows bodies", func(m *Model) core.Store { return attemptsWithBodies{m} }, []string{saysExchanges, saysExchanges + "/of steps"}},
+		{"SentBody returns the oldest", func(m *Model) core.Store { return sentFirst{m} }, []string{saysNewestBody}},
+		{"SentBody returns a part", func(m *Model) core.Store { return sentPart{m} }, []string{saysSentBody}},
+		{"SentBody returns any attempt's", func(m *Model) core.Store { return sentAny{m} }, []string{saysNoBody}},
 		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
 		{"SourcesOf has an empty source for unknown events", func(m *Model) core.Store { return sourcesOfAll{m} }, []string{saysNoSource}},
 		{"SourcesOf has one event", func(m *Model) core.Store { return sourcesOfOne{m} }, []string{saysSources}},
@@ -167,6 +173,73 @@ func (s attemptsOfReplies) AttemptsOf(ctx context.Context, jobs []core.ID) (map[
 	}
 	return of, err
 }
+
+// attemptsOfExchanges returns attempts with their exchanges.
+type attemptsOfExchanges struct{ *Model }
+
+func (s attemptsOfExchanges) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
+	of, err := s.Model.AttemptsOf(ctx, jobs)
+	for id := range of {
+		if of[id], err = s.Model.Attempts(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return of, err
+}
+
+// attemptsBare lists attempts without their exchanges.
+type attemptsBare struct{ *Model }
+
+func (s attemptsBare) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
+	attempts, err := s.Model.Attempts(ctx, job)
+	for i := range attempts {
+		attempts[i].Exchange = nil
+	}
+	return attempts, err
+}
+
+// attemptsWithBodies lists attempts with the bodies of their exchanges.
+type attemptsWithBodies struct{ *Model }
+
+func (s attemptsWithBodies) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
+	attempts, err := s.Model.Attempts(ctx, job)
+	for _, a := range attempts {
+		if a.Exchange != nil {
+			a.Exchange.Body = s.bodies(job)[0]
+		}
+	}
+	return attempts, err
+}
+
+// bodies returns the kept bodies of a job, oldest first, or one that is empty.
+func (m *Model) bodies(job core.ID) (all []string) {
+	for _, a := range m.attempts[job] {
+		if a.Exchange != nil && a.Exchange.Body != "" {
+			all = append(all, a.Exchange.Body)
+		}
+	}
+	return append(all, "")
+}
+
+// sentFirst returns the body of the oldest attempt.
+type sentFirst struct{ *Model }
+
+func (s sentFirst) SentBody(_ context.Context, job core.ID, _ int) (string, error) {
+	return s.bodies(job)[0], nil
+}
+
+// sentPart loses the last byte.
+type sentPart struct{ *Model }
+
+func (s sentPart) SentBody(ctx context.Context, job core.ID, number int) (string, error) {
+	body, err := s.Model.SentBody(ctx, job, number)
+	return body[:max(0, len(body)-1)], err
+}
+
+// sentAny returns a body for attempts that kept none.
+type sentAny struct{ *Model }
+
+func (s sentAny) SentBody(context.Context, core.ID, int) (string, error) { return "another", nil }
 
 // attemptsOfNewest lists the attempts of a job in reverse order.
 type attemptsOfNewest struct{ *Model }

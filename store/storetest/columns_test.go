@@ -37,6 +37,8 @@ var columnChecks = map[string]string{
 	"attempts.job_id":      saysAttempts,
 	"attempts.lease":       saysSettled + "/after the job was taken again",
 	"attempts.response":    saysAttempts,
+	"attempts.exchange":    saysExchanges,
+	"attempts.sent_body":   saysSentBody,
 	"attempts.status_code": saysAttempts,
 
 	"callbacks.expires_at": saysAwaited,

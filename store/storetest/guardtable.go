@@ -23,7 +23,7 @@ var guards = slices.Concat(basicGuards, lineGuards, sourceGuards)
 var basicGuards = []guard{
 	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
 	// wait for each other.
-	{"lease", []string{"insert_attempts", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_steps", "above_taken", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
 	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
@@ -38,7 +38,7 @@ var basicGuards = []guard{
 	{"over", []string{"cancel"}, regexp.MustCompile(`status = 'running' AND (due_at <= \?)`), `status = 'running' AND ($1 OR 1 = 1)`},
 	{"waiting", []string{"retry_early"}, regexp.MustCompile(`status IN \('available', 'scheduled', 'retryable'\) AND`), ``},
 	{"waits", []string{"retry_early"}, regexp.MustCompile(`AND (due_at > \?)`), `AND ($1 OR due_at IS NOT NULL)`},
-	{"hold", []string{"insert_attempts"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
+	{"hold", []string{"insert_attempts", "insert_attempts_recorded"}, regexp.MustCompile(` FOR UPDATE(?: OF jobs)?`), ``},
 	{"running", []string{"recover"}, regexp.MustCompile(`AND status = 'running'`), ``},
 	{"finished", []string{"purge_jobs", "purge_runs"}, regexp.MustCompile(`AND ((?:jobs|runs)\.finished_at < (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"bare", []string{"drop_bare_event", "purge_events", "purge_attempts", "drain_attempts", "purge_steps", "purge_texts", "purge_history", "purge_callbacks",
@@ -101,7 +101,7 @@ var basicGuards = []guard{
 
 // ifHeld names the statements of a transition after the insert of its first entry and before the
 // update of its run.
-var ifHeld = []string{"more_history", "insert_step_attempts", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs",
+var ifHeld = []string{"more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs",
 	"change_jobs", "insert_tokens", "disarm"}
 
 // The conditions of lineGuards. r.x is the name of a parameter in the dialects that join a row of

@@ -403,9 +403,29 @@ func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attempts[job] {
+		if x := a.Exchange; x != nil {
+			bare := *x
+			bare.Body, a.Exchange = "", &bare
+		}
 		out = append(out, a.Attempt)
 	}
 	return out, nil
+}
+
+// SentBody implements [core.Ledger].
+func (m *Model) SentBody(_ context.Context, job core.ID, number int) (body string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var newest time.Time
+	for _, a := range m.attempts[job] {
+		if a.Number == number && !a.StartedAt.Before(newest) {
+			newest, body = a.StartedAt, ""
+			if a.Exchange != nil {
+				body = a.Exchange.Body
+			}
+		}
+	}
+	return body, nil
 }
 
 // Depth implements [core.Ledger].

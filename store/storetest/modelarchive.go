@@ -95,7 +95,7 @@ func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 			return nil, err
 		}
 		for i := range attempts {
-			attempts[i].Response = ""
+			attempts[i].Response, attempts[i].Exchange = "", nil
 		}
 		if len(attempts) > 0 {
 			of[id] = attempts

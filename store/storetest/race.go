@@ -387,11 +387,14 @@ func raceSettleRelease(r *rig) {
 // the job must come from the same one.
 func raceOutcomes(r *rig) {
 	all := []core.Status{core.Completed, core.Retryable, core.Dead}
-	for range r.scaled(30) {
+	for round := range r.scaled(30) {
 		j := r.taken().Job
 		outcomes := make([]core.Outcome, len(all))
 		for i, s := range all {
 			outcomes[i] = r.ended(j, s)
+			if round%2 == 1 {
+				outcomes[i].Attempt.Exchange = exchange("")
+			}
 			outcomes[i].Attempt.Response = string(s)
 		}
 		r.concurrently(len(all), func(i int) error {

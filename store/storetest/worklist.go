@@ -77,6 +77,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysSettle, "none", settleNone},
 	{saysSettle, "after the lease ended, before another Take", settleLate},
 	{saysLost, "taken again", settleTakenAgain},
+	{saysLost, "with an exchange", loseExchange},
 	{saysLost, "released", settleReleased},
 	{saysLost, "unknown lease", settleMadeUp},
 	{saysLost, "beside valid outcomes", settleBeside},

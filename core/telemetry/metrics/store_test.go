@@ -225,6 +225,10 @@ func (f *recorder) Attempts(context.Context, core.ID) (r []core.Attempt, err err
 	return r, f.answer("Attempts")
 }
 
+func (f *recorder) SentBody(context.Context, core.ID, int) (r string, err error) {
+	return r, f.answer("SentBody")
+}
+
 func (f *recorder) SourcesOf(context.Context, []core.ID) (r map[core.ID]string, err error) {
 	return r, f.answer("SourcesOf")
 }

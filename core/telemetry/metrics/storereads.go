@@ -8,7 +8,7 @@ import (
 )
 
 // ledgerOps measures [core.Ledger], the listings and look-ups of events and jobs.
-type ledgerOps struct{ event, events, job, jobs, failures, attempts, sourcesOf, finished *op }
+type ledgerOps struct{ event, events, job, jobs, failures, attempts, sentBody, sourcesOf, finished *op }
 
 func newLedgerOps(f opFamilies) ledgerOps {
 	return ledgerOps{
@@ -18,6 +18,7 @@ func newLedgerOps(f opFamilies) ledgerOps {
 		jobs:      f.op("jobs"),
 		failures:  f.op("failures"),
 		attempts:  f.op("attempts"),
+		sentBody:  f.op("sent_body"),
 		sourcesOf: f.op("sources_of"),
 		finished:  f.op("finished"),
 	}
@@ -51,6 +52,11 @@ func (m *measured) Failures(ctx context.Context, f core.FailureFilter) (_ core.P
 func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt, err error) {
 	defer m.attempts.ended(time.Now(), &err)
 	return m.Store.Attempts(ctx, job)
+}
+
+func (m *measured) SentBody(ctx context.Context, job core.ID, number int) (_ string, err error) {
+	defer m.sentBody.ended(time.Now(), &err)
+	return m.Store.SentBody(ctx, job, number)
 }
 
 func (m *measured) SourcesOf(ctx context.Context, events []core.ID) (_ map[core.ID]string, err error) {

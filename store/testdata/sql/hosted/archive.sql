@@ -22,7 +22,7 @@ CROSS JOIN jobs
 WHERE jobs.event_id = r.event_
 
 -- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
 FROM
   (SELECT column1 AS id_
   FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r

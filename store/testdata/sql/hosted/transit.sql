@@ -43,6 +43,26 @@ WHERE mine.run_id = r.run_
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_step_attempts_recorded
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at, exchange,
+    sent_body)
+SELECT r.job_, r.lease_, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
+    r.exchange_, r.sent_body_
+FROM
+  (SELECT column1 AS job_, column2 AS lease_, column3 AS attempt_, column4 AS status_code_, column5 AS error_,
+      column6 AS response_, column7 AS duration_ms_, column8 AS created_at_, column9 AS exchange_,
+      column10 AS sent_body_, column11 AS run_, column12 AS first_, column13 AS mark_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+      ?)/*row*/)) AS r
+CROSS JOIN history AS mine
+WHERE mine.run_id = r.run_
+  AND mine.seq = r.first_
+  AND mine.mark = r.mark_
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- insert_rises
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_

@@ -25,6 +25,22 @@ WHERE jobs.id = r.id_
   AND jobs.lease = r.lease_
 ON CONFLICT DO NOTHING
 
+-- insert_attempts_recorded
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at, exchange,
+    sent_body)
+SELECT jobs.id, jobs.lease, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
+    r.exchange_, r.sent_body_
+FROM
+  (SELECT column1 AS attempt_, column2 AS status_code_, column3 AS error_, column4 AS response_,
+      column5 AS duration_ms_, column6 AS created_at_, column7 AS exchange_, column8 AS sent_body_,
+      column9 AS id_, column10 AS lease_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+CROSS JOIN jobs
+WHERE jobs.id = r.id_
+  AND jobs.status = 'running'
+  AND jobs.lease = r.lease_
+ON CONFLICT DO NOTHING
+
 -- insert_events_if
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_

@@ -22,7 +22,7 @@ STRAIGHT_JOIN jobs FORCE INDEX (`jobs_event`)
 WHERE jobs.event_id = r.event_
 
 -- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
 FROM
   (SELECT ? AS id_/*row*/
   UNION ALL SELECT ?/*row*/) AS r

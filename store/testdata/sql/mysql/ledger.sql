@@ -16,10 +16,18 @@ FROM jobs
 WHERE id = ?
 
 -- attempts
-SELECT attempt, status_code, error, response, duration_ms, created_at
+SELECT attempt, status_code, error, response, duration_ms, created_at, exchange
 FROM attempts
 WHERE job_id = ?
 ORDER BY created_at, attempt
+
+-- sent_body
+SELECT sent_body
+FROM attempts
+WHERE job_id = ?
+  AND attempt = ?
+ORDER BY created_at DESC
+LIMIT 1
 
 -- depth
 SELECT COUNT(*)

@@ -279,6 +279,12 @@ CREATE TABLE IF NOT EXISTS source_holds (
 -- schema_step
 CREATE UNIQUE INDEX source_holds_number ON source_holds (number)
 
+-- schema_step
+ALTER TABLE attempts ADD COLUMN exchange LONGBLOB
+
+-- schema_step
+ALTER TABLE attempts ADD COLUMN sent_body LONGBLOB
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

@@ -26,6 +26,22 @@ WHERE jobs.id = r.id_
 FOR UPDATE
 ON DUPLICATE KEY UPDATE attempts.job_id = attempts.job_id
 
+-- insert_attempts_recorded
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at, exchange,
+    sent_body)
+SELECT jobs.id, jobs.lease, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
+    r.exchange_, r.sent_body_
+FROM
+  (SELECT ? AS attempt_, ? AS status_code_, ? AS error_, ? AS response_, ? AS duration_ms_, ? AS created_at_,
+      ? AS exchange_, ? AS sent_body_, ? AS id_, ? AS lease_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
+WHERE jobs.id = r.id_
+  AND jobs.status = 'running'
+  AND jobs.lease = r.lease_
+FOR UPDATE
+ON DUPLICATE KEY UPDATE attempts.job_id = attempts.job_id
+
 -- insert_events_if
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_

@@ -16,6 +16,6 @@ FROM unnest(?::text[]) AS r(event_), jobs
 WHERE jobs.event_id = r.event_
 
 -- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
 FROM unnest(?::text[]) AS r(id_), attempts
 WHERE attempts.job_id = r.id_

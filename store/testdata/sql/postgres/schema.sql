@@ -299,6 +299,12 @@ CREATE TABLE IF NOT EXISTS source_holds (
 -- schema_step
 CREATE UNIQUE INDEX IF NOT EXISTS source_holds_number ON source_holds (number)
 
+-- schema_step
+ALTER TABLE attempts ADD COLUMN IF NOT EXISTS exchange TEXT
+
+-- schema_step
+ALTER TABLE attempts ADD COLUMN IF NOT EXISTS sent_body TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

@@ -35,6 +35,22 @@ WHERE mine.run_id = r.run_
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_step_attempts_recorded
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at, exchange,
+    sent_body)
+SELECT r.job_, r.lease_, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
+    r.exchange_, r.sent_body_
+FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[],
+    ?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(job_, lease_, attempt_, status_code_,
+    error_, response_, duration_ms_, created_at_, exchange_, sent_body_, run_, first_, mark_), history AS mine
+WHERE mine.run_id = r.run_
+  AND mine.seq = r.first_
+  AND mine.mark = r.mark_
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- insert_rises
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_

@@ -21,6 +21,20 @@ WHERE jobs.id = r.id_
 FOR UPDATE OF jobs
 ON CONFLICT DO NOTHING
 
+-- insert_attempts_recorded
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at, exchange,
+    sent_body)
+SELECT jobs.id, jobs.lease, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
+    r.exchange_, r.sent_body_
+FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::text[],
+    ?::text[], ?::text[]) AS r(attempt_, status_code_, error_, response_, duration_ms_, created_at_,
+    exchange_, sent_body_, id_, lease_), jobs
+WHERE jobs.id = r.id_
+  AND jobs.status = 'running'
+  AND jobs.lease = r.lease_
+FOR UPDATE OF jobs
+ON CONFLICT DO NOTHING
+
 -- insert_events_if
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_

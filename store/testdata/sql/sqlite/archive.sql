@@ -16,6 +16,6 @@ FROM jobs
 WHERE jobs.event_id = ?
 
 -- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, job_id
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
 FROM attempts
 WHERE attempts.job_id = ?

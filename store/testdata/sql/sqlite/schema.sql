@@ -283,6 +283,12 @@ CREATE TABLE IF NOT EXISTS source_holds (
 -- schema_step
 CREATE UNIQUE INDEX IF NOT EXISTS source_holds_number ON source_holds (number)
 
+-- schema_step
+ALTER TABLE attempts ADD COLUMN exchange TEXT
+
+-- schema_step
+ALTER TABLE attempts ADD COLUMN sent_body TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -30,6 +30,19 @@ WHERE mine.run_id = ?
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_step_attempts_recorded
+INSERT OR FAIL INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at,
+    exchange, sent_body)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM history AS mine
+WHERE mine.run_id = ?
+  AND mine.seq = ?
+  AND mine.mark = ?
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- insert_rises
 INSERT OR FAIL INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT ?, ?, ?, ?, ?, ?, ?, ?

@@ -20,6 +20,16 @@ WHERE jobs.id = ?
   AND jobs.lease = ?
 ON CONFLICT DO NOTHING
 
+-- insert_attempts_recorded
+INSERT OR FAIL INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at,
+    exchange, sent_body)
+SELECT jobs.id, jobs.lease, ?, ?, ?, ?, ?, ?, ?, ?
+FROM jobs
+WHERE jobs.id = ?
+  AND jobs.status = 'running'
+  AND jobs.lease = ?
+ON CONFLICT DO NOTHING
+
 -- insert_events_if
 INSERT OR FAIL INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT ?, ?, ?, ?, ?, ?, ?, ?
