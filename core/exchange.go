@@ -49,7 +49,7 @@ type Exchange struct {
 
 	// KeptBody is how many bytes of the body are kept, from its beginning, up to MaxSentBody. 0
 	// means none. They are valid UTF-8 without NUL bytes. An attempt that is to be stored has
-	// them in Body. An attempt that was read has none there: see [Ledger.SentBody].
+	// them in Body. An attempt that was read has none there: see [Archive.SentBody].
 	KeptBody int
 	Body     string
 }

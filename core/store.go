@@ -211,46 +211,6 @@ type Calendar interface {
 	Mark(ctx context.Context, marks ...Mark) error
 }
 
-// Limits of a page of a listing.
-const (
-	DefaultPage = 50
-	MaxPage     = 1000
-)
-
-// MaxDepth bounds the cost of counting jobs: no count exceeds it.
-const MaxDepth = 100_000
-
-// An EventFilter selects events. Zero fields select everything. The maker of an event
-// ensures that it is received at most a minute after its id was made. A later event may be
-// left out if Since or Until is set.
-type EventFilter struct {
-	Source, Type string
-	DeliveryID   string    // see [Event]; without a source, of any source
-	Since, Until time.Time // received at or after Since, before Until
-	After        ID        // continue below this id
-	Limit        int       // 1 to MaxPage; 0 means DefaultPage
-}
-
-// A JobFilter selects jobs. Zero fields select everything.
-type JobFilter struct {
-	Status  Status
-	Lane    Lane
-	EventID ID
-
-	// Since and Until select jobs that were made at or after Since, before Until, by the
-	// time in their ids.
-	Since, Until time.Time
-
-	After ID  // continue below this id
-	Limit int // 1 to MaxPage; 0 means DefaultPage
-}
-
-// A Page is one page of a listing, newest first.
-type Page[T any] struct {
-	Items []T
-	More  bool // whether there are older ones
-}
-
 // A Ledger answers queries about events and jobs. A running job whose lease is over at
 // the time of the query is shown as retryable, since any worker may take it. A scheduled
 // job whose time has come is shown as available.
@@ -275,11 +235,6 @@ type Ledger interface {
 	// Attempts lists the attempts of a job, oldest first; an unknown job has none. The exchanges
 	// that were recorded come with them, without the kept parts of bodies.
 	Attempts(ctx context.Context, job ID) ([]Attempt, error)
-
-	// SentBody returns the kept part of the body that an attempt of a job sent. It is "" if none
-	// was kept, or if there is no such attempt. Of several attempts with the number, the newest
-	// one counts.
-	SentBody(ctx context.Context, job ID, number int) (string, error)
 
 	// SourcesOf returns the sources of events. Events that are not stored are absent.
 	SourcesOf(ctx context.Context, events []ID) (map[ID]string, error)
@@ -355,6 +310,11 @@ type Archive interface {
 	// AttemptsOf returns the attempts of jobs, each job's the oldest first. Jobs without
 	// attempts are absent. The kept parts of replies and the exchanges are left out.
 	AttemptsOf(ctx context.Context, jobs []ID) (map[ID][]Attempt, error)
+
+	// SentBody returns the kept part of the body that an attempt of a job sent. It is "" if none
+	// was kept, or if there is no such attempt. Of several attempts with the number, the newest
+	// one counts.
+	SentBody(ctx context.Context, job ID, number int) (string, error)
 }
 
 // TurnHorizon bounds how far the clock of the process that took a turn may be ahead of the

@@ -147,13 +147,26 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 	return of, nil
 }
 
+// SentBody returns the kept part of a body that was sent. See core.Archive.
+func (s *Store) SentBody(ctx context.Context, job core.ID, number int) (string, error) {
+	rows, err := s.read(ctx, s.sql.sentBody, string(job), int64(number))
+	if err != nil {
+		return "", fmt.Errorf("read the body of attempt %d of job %s: %w", number, job, err)
+	}
+	if len(rows) == 0 {
+		return "", nil
+	}
+	r := rowReader{rows[0]}
+	return r.text(), nil
+}
+
 // eventSize is the position of the size in a row of event_sizes.
 const eventSize = 1
 
 // archiveSQL are the statements of the Archive.
 type archiveSQL struct {
 	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
-	readEvents, jobsOf, attemptsOf              statement
+	readEvents, jobsOf, attemptsOf, sentBody    statement
 }
 
 func newArchiveSQL(d Dialect) archiveSQL {
@@ -166,5 +179,6 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		readEvents: reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
 		jobsOf:     reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
 		attemptsOf: reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
+		sentBody:   reading("sent_body", d.sql(`SELECT sent_body FROM attempts WHERE job_id = ? AND attempt = ? ORDER BY created_at DESC LIMIT 1`)),
 	}
 }

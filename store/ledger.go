@@ -233,19 +233,6 @@ func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, erro
 	return attempts, nil
 }
 
-// SentBody returns the kept part of a body that was sent. See core.Ledger.
-func (s *Store) SentBody(ctx context.Context, job core.ID, number int) (string, error) {
-	rows, err := s.read(ctx, s.sql.sentBody, string(job), int64(number))
-	if err != nil {
-		return "", fmt.Errorf("read the body of attempt %d of job %s: %w", number, job, err)
-	}
-	if len(rows) == 0 {
-		return "", nil
-	}
-	r := rowReader{rows[0]}
-	return r.text(), nil
-}
-
 // SourcesOf returns the sources of events, by their primary key. See core.Ledger.
 func (s *Store) SourcesOf(ctx context.Context, events []core.ID) (map[core.ID]string, error) {
 	if len(events) == 0 {
@@ -335,8 +322,7 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 // ledgerSQL are the statements of the Ledger and of listings.
 type ledgerSQL struct {
-	event, job, attempts, sentBody                    statement
-	depth, finished, over                             statement
+	event, job, attempts, depth, finished, over       statement
 	buried, calledOff                                 statement
 	sources, sourcesOf, readJobs, eventSources        statement
 	failuresDead, failuresRetryable, waitingBeyond    statement
@@ -352,7 +338,6 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
 		job:      reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
 		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`)),
-		sentBody: reading("sent_body", t(`SELECT sent_body FROM attempts WHERE job_id = ? AND attempt = ? ORDER BY created_at DESC LIMIT 1`)),
 		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/core/endpoint"
 	"github.com/eventgateway/gateway/core/once"
 )
 
@@ -208,7 +209,7 @@ func (a *allowance) inPlain(c *Config, s spelling) bool {
 	field := everyEntry(s.path)
 	switch {
 	case s.header:
-		return isCredential(s.path[strings.LastIndexByte(s.path, '.')+1:]) && !s.partly()
+		return endpoint.IsCredential(s.path[strings.LastIndexByte(s.path, '.')+1:]) && !s.partly()
 	case field == "alerts.*.url":
 		return !s.partly() && a.secretURL(c, s.path)
 	case field == "database.url":
@@ -226,18 +227,6 @@ func (a *allowance) secretURL(c *Config, path string) bool {
 		i, _ = strconv.Atoi(strings.TrimSuffix(number, "].url"))
 	}
 	return i < len(c.Alerts) && (c.Alerts[i].Type != "generic" || strings.ContainsAny(c.Alerts[i].URL.Reveal(), "?@"))
-}
-
-var (
-	// A name counts if its last word is one of these, as in X-Api-Key or X-Session-Token.
-	credentialForm = once.Regexp(`(?i)^(.*[-_])?(authorization|auth|token|key|apikey|secret|password|passwd|cookie|credentials?|session|[a-z]*token|[a-z]*secret)$`)
-	// These end in key, and are no secrets.
-	plainKeys = []string{"idempotency-key", "partition-key", "routing-key"}
-)
-
-// isCredential reports whether a header with this name carries a credential.
-func isCredential(name string) bool {
-	return credentialForm().MatchString(name) && !slices.Contains(plainKeys, strings.ToLower(name))
 }
 
 // passwordForms find the password in the URL of a database: in its user part, in its query, and

@@ -111,6 +111,9 @@ type Delivery struct {
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// DefaultRetry is the retry policy of handlers without a policy of their own.
 	DefaultRetry Retry `yaml:"default_retry"`
+	// Record says what attempts of handlers, steps and alerts keep of what was sent: none (default),
+	// headers or all. See [core.Recording].
+	Record string `yaml:"record" oneof:"none headers all"`
 }
 
 // Retry says how often and how far apart something is tried.

@@ -17,6 +17,7 @@ func Default() *Config {
 		Delivery: Delivery{
 			Timeout:      seconds(30),
 			DefaultRetry: Retry{Max: 5, Backoff: "exponential", Interval: seconds(30)},
+			Record:       string(core.RecordNone),
 		},
 		Worker: Worker{
 			StaleThresholdSecs: 300,

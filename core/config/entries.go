@@ -69,6 +69,9 @@ type Handler struct {
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// SigningSecret is the key that signs deliveries, default delivery.signing_secret.
 	SigningSecret Secrets `yaml:"signing_secret"`
+	// Record says what attempts keep of what was sent: none, headers or all; default
+	// delivery.record.
+	Record string `yaml:"record" oneof:"none headers all"`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first
 	// event is delivered, default none.
 	IdempotencyKey Parsed[*expr.Path] `yaml:"idempotency_key" filled:""`

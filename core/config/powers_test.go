@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/eventgateway/gateway/core/endpoint"
 )
 
 // remotely loads a text as a remote configuration.
@@ -149,8 +151,8 @@ func TestCredentialHeaders(t *testing.T) {
 		"X-Gitlab-Token": true, "X-AccessToken": true, "Apikey": true, "X-Shared-Secret": true, "X-Password": true, "X-Session": true,
 		"Accept": false, "X-Tenant": false, "Idempotency-Key": false, "X-Author": false, "X-Token-Kind": false, "X-Keyboard": false, "X-Monkey": false,
 	} {
-		if got := isCredential(name); got != want {
-			t.Errorf("isCredential(%q) = %v, want %v", name, got, want)
+		if got := endpoint.IsCredential(name); got != want {
+			t.Errorf("IsCredential(%q) = %v, want %v", name, got, want)
 		}
 	}
 }

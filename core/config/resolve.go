@@ -43,6 +43,9 @@ func (c *Config) resolveHandler(h *Handler) {
 	if !c.origin.set(path + ".signing_secret") {
 		h.SigningSecret = c.Delivery.SigningSecret
 	}
+	if !c.origin.set(path + ".record") {
+		h.Record = c.Delivery.Record
+	}
 	h.Lines.resolve()
 }
 

@@ -56,6 +56,8 @@ func (c *Client) GRPC(t Target) (worker.Sender, error) {
 		own:       own,
 		transform: t.Transform,
 		signer:    signer,
+		recorder:  t.recorder(),
+		made:      t.MadeBody || t.Transform != nil,
 	}, nil
 }
 
@@ -79,6 +81,8 @@ type grpcSender struct {
 	own       rpcmeta.MD
 	transform *expr.Template // nil: the payload as it is
 	signer    *signer        // nil: unsigned
+	recorder  *recorder      // nil: no exchange is kept
+	made      bool           // the payload in the message is not the event's
 }
 
 // Send implements [worker.Sender].
@@ -95,12 +99,46 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 		return worker.Reply{Error: clean("protocol: "+err.Error(), maxError)}
 	}
 	defer func() { s.line.release(channel, progress.answered()) }()
-	var trailer rpcmeta.MD
-	answer, err := gatewayv1.NewEventReceiverClient(channel).Deliver(progress.watch(rpcmeta.NewOutgoingContext(ctx, with)), request, grpc.Trailer(&trailer))
-	if err != nil {
-		return fail(ctx, err, channel, &progress, trailer, now)
+	var header, trailer rpcmeta.MD
+	options := []grpc.CallOption{grpc.Trailer(&trailer)}
+	if s.recorder != nil {
+		options = append(options, grpc.Header(&header))
 	}
-	return worker.Reply{OK: answer.Success, Response: clean(answer.Message, maxMessage), Error: refusal(answer)}
+	answer, err := gatewayv1.NewEventReceiverClient(channel).Deliver(progress.watch(rpcmeta.NewOutgoingContext(ctx, with)), request, options...)
+	exchange := s.exchange(request, with)
+	if header != nil || trailer != nil {
+		s.recorder.answered(exchange, s.line.url, joined(header, trailer))
+	}
+	if err != nil {
+		reply := fail(ctx, err, channel, &progress, trailer, now)
+		reply.Exchange = exchange
+		return reply
+	}
+	return worker.Reply{OK: answer.Success, Response: clean(answer.Message, maxMessage), Error: refusal(answer), Exchange: exchange}
+}
+
+// exchange returns the exchange of a call. The attributes in its message are kept beside the
+// metadata: over HTTP they would be headers.
+func (s *grpcSender) exchange(request *gatewayv1.DeliverRequest, with rpcmeta.MD) *core.Exchange {
+	if s.recorder == nil {
+		return nil
+	}
+	header := joined(with, rpcmeta.MD{"user-agent": {s.line.agent + " grpc-go/" + grpc.Version}})
+	for name, value := range request.Metadata {
+		header[name] = []string{value}
+	}
+	return s.recorder.sent(gatewayv1.EventReceiver_Deliver_FullMethodName, s.line.url, header, []byte(request.Payload), s.made)
+}
+
+// joined returns a new map with the values of both.
+func joined(a, b rpcmeta.MD) map[string][]string {
+	all := make(map[string][]string, len(a)+len(b))
+	for _, from := range []rpcmeta.MD{a, b} {
+		for name, values := range from {
+			all[name] = append(all[name], values...)
+		}
+	}
+	return all
 }
 
 // request returns the message of a call, and its metadata.

@@ -40,6 +40,22 @@ type Target struct {
 	// Secrets are the keys to sign with, each for one signature; none means unsigned. A
 	// secret has the form of Standard Webhooks; see endpoint.ParseSigningKey.
 	Secrets []string
+
+	// Record says what a reply keeps of the exchange. SecretURL says that the URL is a secret,
+	// except for its host. MadeBody says that the body is not the payload of the stored event,
+	// also without a Transform.
+	Record    core.Recording
+	SecretURL bool
+	MadeBody  bool
+}
+
+// recorder returns the recorder of the target's exchanges.
+func (t Target) recorder() *recorder {
+	r := newRecorder(t.Record, t.Headers, t.Secrets)
+	if r != nil {
+		r.secretURL = t.SecretURL
+	}
+	return r
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
@@ -77,6 +93,8 @@ func (c *Client) HTTP(t Target) (worker.Sender, error) {
 		own:       own,
 		transform: t.Transform,
 		signer:    signer,
+		recorder:  t.recorder(),
+		made:      t.MadeBody || t.Transform != nil,
 	}, nil
 }
 
@@ -108,6 +126,8 @@ type httpSender struct {
 	fixed, own []field
 	transform  *expr.Template // nil: the payload unchanged
 	signer     *signer        // nil: unsigned
+	recorder   *recorder      // nil: no exchange is kept
+	made       bool           // the body is not the payload
 }
 
 // Send implements [worker.Sender]. The payload must not change afterwards either: a handler
@@ -118,11 +138,16 @@ func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	if err != nil {
 		return untransformed(err)
 	}
-	resp, err := s.client.transport.RoundTrip(s.request(ctx, &job, letter, now))
+	request := s.request(ctx, &job, letter, now)
+	resp, err := s.client.transport.RoundTrip(request)
+	exchange := s.recorder.sent(request.Method, request.URL, request.Header, letter.Body, s.made)
 	if err != nil {
-		return worker.Reply{Error: explain(ctx, err, now)}
+		return worker.Reply{Error: explain(ctx, err, now), Exchange: exchange}
 	}
-	return read(resp, now)
+	s.recorder.answered(exchange, request.URL, resp.Header)
+	reply := read(resp, now)
+	reply.Exchange = exchange
+	return reply
 }
 
 // unsendable returns the reply to a job that no attempt can deliver.

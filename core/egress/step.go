@@ -26,12 +26,14 @@ const maxResult = 1 << 20
 // breaks off is a failure although its status is 2xx. A body that is not UTF-8 text, or has
 // a NUL byte, is a failure of class data. A reply in gzip is unpacked, although no call
 // asks for one. Steps are not CloudEvents, since they do not send the event.
-func (c *Client) Steps(secrets []string) (runner.Caller, error) {
+//
+// record says what an answer keeps of the exchange.
+func (c *Client) Steps(secrets []string, record core.Recording) (runner.Caller, error) {
 	signer, err := newSigner(secrets)
 	if err != nil {
 		return nil, fmt.Errorf("steps: %w", err)
 	}
-	return &stepCaller{client: c, signer: signer}, nil
+	return &stepCaller{client: c, signer: signer, recorder: newRecorder(record, nil, secrets)}, nil
 }
 
 // A stepCaller makes the calls of all steps. It uses the transport for the same reasons as
@@ -39,6 +41,8 @@ func (c *Client) Steps(secrets []string) (runner.Caller, error) {
 type stepCaller struct {
 	client *Client
 	signer *signer // nil: unsigned
+
+	recorder *recorder // nil: no exchange is kept
 }
 
 // Call implements [runner.Caller].
@@ -49,9 +53,19 @@ func (s *stepCaller) Call(ctx context.Context, r workflow.Request, job core.Take
 		return runner.Answer{Error: clean("blocked: "+err.Error(), maxError)}
 	}
 	resp, err := s.client.transport.RoundTrip(request)
+	recorder := s.recorder.with(r.Headers)
+	exchange := recorder.sent(request.Method, request.URL, request.Header, r.Body, true)
 	if err != nil {
-		return runner.Answer{Error: explain(ctx, err, now)}
+		return runner.Answer{Error: explain(ctx, err, now), Exchange: exchange}
 	}
+	recorder.answered(exchange, request.URL, resp.Header)
+	answer := answerOf(ctx, resp, now)
+	answer.Exchange = exchange
+	return answer
+}
+
+// answerOf makes an Answer of a response, and closes the response.
+func answerOf(ctx context.Context, resp *http.Response, now time.Time) runner.Answer {
 	if resp.StatusCode/100 == 2 {
 		return result(ctx, resp, now)
 	}

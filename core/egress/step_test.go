@@ -21,7 +21,7 @@ import (
 
 func stepsOf(t testing.TB, c *Client, secrets ...string) runner.Caller {
 	t.Helper()
-	s, err := c.Steps(secrets)
+	s, err := c.Steps(secrets, "")
 	if err != nil {
 		t.Fatalf("Steps = %v", err)
 	}
@@ -314,7 +314,7 @@ func TestStepIsNotRepeated(t *testing.T) {
 }
 
 func TestStepsRefuseSecrets(t *testing.T) {
-	_, err := newClient(t).Steps([]string{"whsec_s3cret!"})
+	_, err := newClient(t).Steps([]string{"whsec_s3cret!"}, "")
 	if err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("Steps = %v, want an error that tells no secret", err)
 	}

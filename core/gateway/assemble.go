@@ -157,7 +157,8 @@ func alertTargets(c *config.Config, client *egress.Client) ([]worker.Target, err
 		// The lane follows from the URL and not from the position in the list: alerts that wait
 		// keep their lane when another place is added or removed.
 		lane := alert.Lane(a.URL.Reveal())
-		sender, err := client.HTTP(egress.Target{Name: string(places.Shown(lane)), URL: a.URL.Reveal(), Secrets: reveal(a.SigningSecret)})
+		sender, err := client.HTTP(egress.Target{Name: string(places.Shown(lane)), URL: a.URL.Reveal(), Secrets: reveal(a.SigningSecret),
+			Record: core.Recording(c.Delivery.Record), SecretURL: true, MadeBody: a.Type != alert.Generic})
 		if err != nil {
 			return nil, fmt.Errorf("alerts: %w", err)
 		}
@@ -211,6 +212,7 @@ func Sender(c *config.Config, h config.Handler, client *egress.Client) (worker.S
 		Headers:   headers(h.Headers),
 		Transform: h.Transform.Value,
 		Secrets:   signingSecrets(c, h),
+		Record:    core.Recording(h.Record),
 	}
 	// A gRPC handler has no method: it is always the Receiver service.
 	if h.Type == "grpc" {

@@ -82,7 +82,7 @@ func workflowConsumers(c *config.Config) ([]intake.Consumer, error) {
 
 // newRunner makes the runner that the worker, callbacks and operators of this process share.
 func (g *Gateway) newRunner(c *config.Config, bell *core.Bell, obituary func(core.Run, core.Step, core.Event) *core.Arrival) (*runner.Runner, error) {
-	caller, err := g.client.Steps(reveal(c.Delivery.SigningSecret))
+	caller, err := g.client.Steps(reveal(c.Delivery.SigningSecret), core.Recording(c.Delivery.Record))
 	if err != nil {
 		return nil, fmt.Errorf("delivery.signing_secret: %w", err)
 	}

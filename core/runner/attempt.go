@@ -195,6 +195,7 @@ func (r *Runner) call(ctx context.Context, request workflow.Request, job core.Ta
 		Response:   answer.Response,
 		StartedAt:  started,
 		Duration:   max(0, end.At.Sub(started)),
+		Exchange:   answer.Exchange,
 	}
 	return end
 }

@@ -37,11 +37,12 @@ type Store interface {
 // An Answer is the result of a call.
 type Answer struct {
 	StatusCode int
-	Body       []byte        // of a 2xx reply, whole
-	Error      string        // "<class>: <detail>" as in worker.Reply; empty if the reply was 2xx
-	Response   string        // the part of the reply that an attempt keeps
-	TooLarge   bool          // the reply was 2xx and has more bytes than are read
-	RetryAfter time.Duration // the Retry-After of the reply; zero if there was none
+	Body       []byte         // of a 2xx reply, whole
+	Error      string         // "<class>: <detail>" as in worker.Reply; empty if the reply was 2xx
+	Response   string         // the part of the reply that an attempt keeps
+	TooLarge   bool           // the reply was 2xx and has more bytes than are read
+	RetryAfter time.Duration  // the Retry-After of the reply; zero if there was none
+	Exchange   *core.Exchange // what was sent and received; nil if it is not recorded
 }
 
 // A Caller makes calls of steps, with the job in headers. The deadline of ctx is the

@@ -64,7 +64,10 @@ func attempts() []core.Attempt {
 	return []core.Attempt{
 		{Number: 1, Error: "connect: refused", Duration: 1500 * time.Microsecond, StartedAt: noon},
 		{Number: 2, StatusCode: 503, Error: `status: 503 "away"`, Response: hostile, Duration: 2 * time.Second, StartedAt: noon.Add(time.Minute)},
-		{Number: 3, StatusCode: 200, Response: "ok", StartedAt: noon.Add(time.Hour)},
+		{Number: 3, StatusCode: 200, Response: "ok", StartedAt: noon.Add(time.Hour), Exchange: &core.Exchange{
+			Method: "POST", URL: "https://billing.example/in?key=***", Headers: map[string]string{"Authorization": core.Masked, "X-Gateway-Attempt": "3"},
+			ReplyHeaders: map[string]string{"Server": hostile}, Cut: true, BodySize: 12, BodySHA256: "0a0b", KeptBody: 7,
+		}},
 	}
 }
 

@@ -183,6 +183,10 @@ func (a Attempt) Core() core.Attempt {
 	if a.StatusCode != nil {
 		attempt.StatusCode = *a.StatusCode
 	}
+	if r := a.Request; r != nil {
+		attempt.Exchange = &core.Exchange{Method: r.Method, URL: r.URL, Headers: r.Headers, ReplyHeaders: a.ResponseHeaders, Cut: r.Cut,
+			BodySize: r.BodySize, BodySHA256: string(r.BodySHA256), KeptBody: r.BodyKept}
+	}
 	return attempt
 }
 

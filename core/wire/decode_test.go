@@ -117,6 +117,11 @@ func TestThereAndBack(t *testing.T) {
 			Number: rapid.IntRange(1, 9).Draw(t, "number"), StatusCode: rapid.SampledFrom([]int{0, 200, 599}).Draw(t, "code"), Error: someText.Draw(t, "error"),
 			Response: someText.Draw(t, "response"), Duration: time.Duration(rapid.IntRange(0, 1e6).Draw(t, "ms")) * time.Millisecond, StartedAt: someTime.Draw(t, "at"),
 		}
+		if rapid.Bool().Draw(t, "recorded") {
+			attempt.Exchange = &core.Exchange{Method: "POST", URL: someText.Draw(t, "url"), Headers: map[string]string{"A": someText.Draw(t, "header")},
+				ReplyHeaders: map[string]string{"B": someText.Draw(t, "reply header")}, Cut: rapid.Bool().Draw(t, "cut"),
+				BodySize: rapid.IntRange(0, 9).Draw(t, "size"), BodySHA256: someText.Draw(t, "hash"), KeptBody: rapid.IntRange(0, 9).Draw(t, "kept")}
+		}
 		same(t, "attempt", attempt, sent(t, AttemptOf(attempt)).Core())
 		event := core.Event{ID: job.EventID, Source: someText.Draw(t, "source"), Type: someText.Draw(t, "type"), DeliveryID: someText.Draw(t, "delivery"), CreatedAt: someTime.Draw(t, "received")}
 		same(t, "summary", event, sent(t, SummaryOf(event)).Core())

@@ -148,6 +148,22 @@ type Attempt struct {
 	DurationMS int64 `json:"duration_ms"`
 	Response   Text  `json:"response"` // the kept part of the reply
 	CreatedAt  Time  `json:"created_at"`
+
+	// Request and ResponseHeaders are absent if the exchange was not recorded. ResponseHeaders are
+	// also absent if there was no reply.
+	Request         *Request          `json:"request,omitzero"`
+	ResponseHeaders map[string]string `json:"response_headers,omitzero"`
+}
+
+// A Request is what an attempt sent, with secrets masked. See [core.Exchange].
+type Request struct {
+	Method     string            `json:"method"`
+	URL        string            `json:"url"`
+	Headers    map[string]string `json:"headers"`
+	BodySize   int               `json:"body_size"`
+	BodySHA256 Text              `json:"body_sha256"` // null without a body
+	BodyKept   int               `json:"body_kept"`   // bytes of the body that are kept
+	Cut        bool              `json:"cut"`         // the URL, or headers of either side, are not complete
 }
 
 // AttemptOf returns the record of an attempt.
@@ -162,6 +178,10 @@ func AttemptOf(a core.Attempt) Attempt {
 	// 0 is no status of HTTP: the attempt got no reply, or the handler is gRPC.
 	if a.StatusCode != 0 {
 		record.StatusCode = &a.StatusCode
+	}
+	if x := a.Exchange; x != nil {
+		record.Request = &Request{x.Method, x.URL, x.Headers, x.BodySize, Text(x.BodySHA256), x.KeptBody, x.Cut}
+		record.ResponseHeaders = x.ReplyHeaders
 	}
 	return record
 }

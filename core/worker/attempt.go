@@ -70,6 +70,7 @@ func outcome(job *core.TakenJob, retry core.Retry, r Reply, started, ended time.
 			Response:   r.Response,
 			StartedAt:  started,
 			Duration:   max(0, ended.Sub(started)),
+			Exchange:   r.Exchange,
 		},
 	}
 	switch {

@@ -412,22 +412,6 @@ func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, er
 	return out, nil
 }
 
-// SentBody implements [core.Ledger].
-func (m *Model) SentBody(_ context.Context, job core.ID, number int) (body string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var newest time.Time
-	for _, a := range m.attempts[job] {
-		if a.Number == number && !a.StartedAt.Before(newest) {
-			newest, body = a.StartedAt, ""
-			if a.Exchange != nil {
-				body = a.Exchange.Body
-			}
-		}
-	}
-	return body, nil
-}
-
 // Depth implements [core.Ledger].
 func (m *Model) Depth(context.Context) (n int, err error) {
 	m.mu.Lock()

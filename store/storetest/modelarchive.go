@@ -251,3 +251,19 @@ func (m *Model) Turn(_ context.Context, now time.Time, name string, hold time.Du
 	m.turns[name] = now.Add(hold)
 	return true, nil
 }
+
+// SentBody implements [core.Archive].
+func (m *Model) SentBody(_ context.Context, job core.ID, number int) (body string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var newest time.Time
+	for _, a := range m.attempts[job] {
+		if a.Number == number && !a.StartedAt.Before(newest) {
+			newest, body = a.StartedAt, ""
+			if a.Exchange != nil {
+				body = a.Exchange.Body
+			}
+		}
+	}
+	return body, nil
+}

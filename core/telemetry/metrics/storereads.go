@@ -8,7 +8,7 @@ import (
 )
 
 // ledgerOps measures [core.Ledger], the listings and look-ups of events and jobs.
-type ledgerOps struct{ event, events, job, jobs, failures, attempts, sentBody, sourcesOf, finished *op }
+type ledgerOps struct{ event, events, job, jobs, failures, attempts, sourcesOf, finished *op }
 
 func newLedgerOps(f opFamilies) ledgerOps {
 	return ledgerOps{
@@ -18,7 +18,6 @@ func newLedgerOps(f opFamilies) ledgerOps {
 		jobs:      f.op("jobs"),
 		failures:  f.op("failures"),
 		attempts:  f.op("attempts"),
-		sentBody:  f.op("sent_body"),
 		sourcesOf: f.op("sources_of"),
 		finished:  f.op("finished"),
 	}
@@ -71,7 +70,7 @@ func (m *measured) Finished(ctx context.Context, since time.Time, after core.ID,
 
 // archiveOps measures [core.Archive]. Its methods return whole events, so they move the most
 // bytes of all reads.
-type archiveOps struct{ nth, read, readNewest, jobsOf, attemptsOf *op }
+type archiveOps struct{ nth, read, readNewest, jobsOf, attemptsOf, sentBody *op }
 
 func newArchiveOps(f opFamilies) archiveOps {
 	return archiveOps{
@@ -80,6 +79,7 @@ func newArchiveOps(f opFamilies) archiveOps {
 		readNewest: f.op("read_newest"),
 		jobsOf:     f.op("jobs_of"),
 		attemptsOf: f.op("attempts_of"),
+		sentBody:   f.op("sent_body"),
 	}
 }
 
