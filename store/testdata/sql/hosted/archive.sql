@@ -28,3 +28,11 @@ FROM
   FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
 CROSS JOIN attempts
 WHERE attempts.job_id = r.id_
+
+-- sent_body
+SELECT sent_body
+FROM attempts
+WHERE job_id = ?
+  AND attempt = ?
+ORDER BY created_at DESC
+LIMIT 1

@@ -19,3 +19,11 @@ WHERE jobs.event_id = ?
 SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
 FROM attempts
 WHERE attempts.job_id = ?
+
+-- sent_body
+SELECT sent_body
+FROM attempts
+WHERE job_id = ?
+  AND attempt = ?
+ORDER BY created_at DESC
+LIMIT 1

@@ -21,14 +21,6 @@ FROM attempts
 WHERE job_id = ?
 ORDER BY created_at, attempt
 
--- sent_body
-SELECT sent_body
-FROM attempts
-WHERE job_id = ?
-  AND attempt = ?
-ORDER BY created_at DESC
-LIMIT 1
-
 -- depth
 SELECT COUNT(*)
 FROM
