@@ -19,23 +19,43 @@ import (
 // The attempts are asked for job by job, since the record of an event has its jobs without
 // them.
 func newInspect(a *app) *cobra.Command {
-	return remotely(&cobra.Command{
+	var f attemptFlags
+	c := remotely(&cobra.Command{
 		Use:   "inspect <event id>",
 		Short: "Show an event, its jobs and every attempt",
 		Long: `Show all that is known about an event: what was received, which handlers got a
 job for it, how each attempt went, what became of it in queues, and the workflow runs
 it started. "gateway workflow-runs inspect" shows one of those.
 
+With --attempt it shows one attempt in full: what was sent, if delivery.record kept
+it, and what was answered. The id is then that of a job, or of an event with one job.
+With --curl it prints a command that sends the same request again.
+
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
-  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq .payload`,
+  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq .payload
+  gateway inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --attempt 2 --curl`,
 		GroupID:           groupInspect,
 		Args:              arguments(1, 1, "the event id"),
 		ValidArgsFunction: a.completeArgument(a.recentEvents),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.inspect(c.Context(), args[0])
+			if !c.Flags().Changed("attempt") {
+				if f.curl || f.bodyFile != "" {
+					return usagef("--curl and --body-file need --attempt and the number of an attempt")
+				}
+				return a.inspect(c.Context(), args[0])
+			}
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			return a.inspectAttempt(c.Context(), id, f)
 		},
 	})
+	c.Flags().IntVar(&f.number, "attempt", 0, "show the attempt with this `number` in full")
+	c.Flags().BoolVar(&f.curl, "curl", false, "print a curl command that sends what the attempt sent")
+	c.Flags().StringVar(&f.bodyFile, "body-file", "", "send the body in this `file`, with --curl")
+	return c
 }
 
 // inspect prints an event with its jobs, their attempts, its runs, and the consumers that
