@@ -134,6 +134,8 @@
 //
 //   - fact: something that happened and is stored. Logs, metrics and traces show facts.
 //   - replay: to make new jobs for a stored event.
+//   - operation: a retry, replay, cancel or redrive of all that a filter selects, which is stored and
+//     done slice by slice. See [Operation].
 //   - retry: to make dead jobs available again, with all their attempts.
 //   - cancel: to end the jobs of an event that wait, or a run that is not finished.
 //   - turn: the right of one process to do a periodic duty once. See [Upkeep].

@@ -8,8 +8,8 @@ import (
 // DefaultSource is the source of the short intake route, POST /events/{event_type}.
 const DefaultSource = "app"
 
-// AlertSource is the source of events that the gateway makes itself, to alert people to a
-// failure. No configured source can have this name.
+// AlertSource is the source of events that the gateway makes itself: to alert people to a
+// failure, and to have an [Operation] done. No configured source can have this name.
 const AlertSource = "_alerts"
 
 // CronTick is the type of the events of cron sources.

@@ -455,6 +455,7 @@ type Store interface {
 	Archive
 	Chronicle
 	Operations
+	OperationLog
 	Holds
 	Lines
 	Upkeep

@@ -74,6 +74,7 @@
 //     exchange.go has the form in which an attempt keeps what was sent.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
+//   - OperationLog: operations.go, with its statements in operationsql.go.
 //   - Upkeep: schema.go (Migrate), purge.go with purgesize.go, sweep.go, turns.go, rehearse.go
 //     and upkeep.go. timed.go measures the database's clock.
 //
@@ -228,6 +229,27 @@
 //     is left out: this INSERT alone has an ON CONFLICT. See texts.go.
 //   - All steps of a run may need more memory than there is. They are read in pages, and the
 //     sizes of the steps are read first. See steplist.go.
+//
+// # Operations
+//
+// A slice of an operation is one batch. Its first statement writes the slice's mark into the
+// operation's row if the operation runs and has the slice's number, and locks the row. Its last
+// ones raise the number. In between, the statements that pick matches ask for the number and the
+// mark, and all others ask whether a match was picked. So the second of two slices with one number
+// picks nothing, and neither does a slice that is sent again.
+//
+//   - A picked match is a row of operation_picks, which the batch deletes at its end. No commit leaves
+//     one. The rows say how many matches were acted on, which no other statement can tell: a job
+//     that was read as dead may have changed since. The alternative was to add up the changed rows
+//     after the batch, in a commit of its own. A crash between the two commits loses a count.
+//   - A pick of jobs locks them and skips those that another batch has locked, as a claim does. If
+//     some are left out, the cursor stays, and the next slice finds those that still match.
+//   - A slice locks the lines of its jobs first, then the operation, then jobs or events, then gates.
+//     It never waits for a job, so it cannot deadlock with a Take or a Settle.
+//   - A retry gives the jobs of lines the status entering until the end of the batch, as Accept does
+//     with new ones. The statements on lines ask for that status, so sending them again does nothing.
+//   - The jobs of a retry are read through jobs_dead or jobs_canceled, lane by lane, in the order of
+//     their ids.
 //
 // # Purges
 //

@@ -12,6 +12,11 @@ import (
 // linedStmts are the statements that store the jobs of lines of arrivals. The jobs are inserted
 // first, since only the INSERT tells whether a job is a duplicate, and then enter their lines.
 func (s *Store) linedStmts(arrivals ...core.Arrival) []Stmt {
+	return s.linedBy(func(rows [][]any) Stmt { return s.sql.insertLined.on(rows...) }, arrivals...)
+}
+
+// linedBy is linedStmts with another INSERT. The last value of its rows is the event.
+func (s *Store) linedBy(insert func(rows [][]any) Stmt, arrivals ...core.Arrival) []Stmt {
 	var refs []lineRef
 	var rows [][]any
 	for _, a := range arrivals {
@@ -35,7 +40,7 @@ func (s *Store) linedStmts(arrivals ...core.Arrival) []Stmt {
 		}
 		return compareText(a[jobRowKey], b[jobRowKey])
 	})
-	stmts := append(s.lockLines(refs), s.sql.insertLined.on(rows...))
+	stmts := append(s.lockLines(refs), insert(rows))
 	stmts = append(stmts, s.enterStmts(s.sql.joinLine, refs)...)
 	ids := make([][]any, len(refs))
 	for i, r := range refs {

@@ -224,6 +224,27 @@ var schemaSteps = []string{
 	// sent; null if they were not recorded.
 	56: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} exchange {text}`,
 	57: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} sent_body {text}`,
+	// Bulk work of operators, see "Operations" in doc.go. spec is a JSON text that no statement looks
+	// into, and walked the cursor.
+	58: `CREATE TABLE IF NOT EXISTS operations (
+		id {key} NOT NULL PRIMARY KEY,
+		spec {text} NOT NULL,
+		state {key} NOT NULL,
+		error {text} NOT NULL,
+		seq {int} NOT NULL,
+		mark {key} NOT NULL,
+		walked {text} NOT NULL,
+		looked {int} NOT NULL,
+		acted {int} NOT NULL,
+		skipped {int} NOT NULL,
+		started_at {int},
+		finished_at {int}) {options operations}`,
+	// The matches of a slice, between the first and the last statement of its batch. No commit leaves
+	// a row.
+	59: `CREATE TABLE IF NOT EXISTS operation_picks (
+		operation {key} NOT NULL,
+		item {key} NOT NULL,
+		PRIMARY KEY (operation, item)) {options operation_picks}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -68,6 +68,7 @@ type statements struct {
 	upkeepSQL
 	cancelSQL
 	replaySQL
+	operationsSQL
 	turnsSQL
 	purgeSQL
 	sweepSQL
@@ -82,26 +83,27 @@ type statements struct {
 // newStatements composes all statements of a dialect: about 100 texts, once for each [New].
 func newStatements(d Dialect) statements {
 	return statements{
-		inboxSQL:     newInboxSQL(d),
-		takeSQL:      newTakeSQL(d),
-		worklistSQL:  newWorklistSQL(d),
-		gatesSQL:     newGatesSQL(d),
-		holdsSQL:     newHoldsSQL(d),
-		parkedSQL:    newParkedSQL(d),
-		linesSQL:     newLinesSQL(d),
-		lineListSQL:  newLineListSQL(d),
-		pullSQL:      newPullSQL(d),
-		upkeepSQL:    newUpkeepSQL(d),
-		cancelSQL:    newCancelSQL(d),
-		replaySQL:    newReplaySQL(d),
-		turnsSQL:     newTurnsSQL(d),
-		purgeSQL:     newPurgeSQL(d),
-		sweepSQL:     newSweepSQL(d),
-		ledgerSQL:    newLedgerSQL(d),
-		archiveSQL:   newArchiveSQL(d),
-		calendarSQL:  newCalendarSQL(d),
-		runsSQL:      newRunsSQL(d),
-		transitSQL:   newTransitSQL(d),
-		chronicleSQL: newChronicleSQL(d),
+		inboxSQL:      newInboxSQL(d),
+		takeSQL:       newTakeSQL(d),
+		worklistSQL:   newWorklistSQL(d),
+		gatesSQL:      newGatesSQL(d),
+		holdsSQL:      newHoldsSQL(d),
+		parkedSQL:     newParkedSQL(d),
+		linesSQL:      newLinesSQL(d),
+		lineListSQL:   newLineListSQL(d),
+		pullSQL:       newPullSQL(d),
+		upkeepSQL:     newUpkeepSQL(d),
+		cancelSQL:     newCancelSQL(d),
+		replaySQL:     newReplaySQL(d),
+		operationsSQL: newOperationsSQL(d),
+		turnsSQL:      newTurnsSQL(d),
+		purgeSQL:      newPurgeSQL(d),
+		sweepSQL:      newSweepSQL(d),
+		ledgerSQL:     newLedgerSQL(d),
+		archiveSQL:    newArchiveSQL(d),
+		calendarSQL:   newCalendarSQL(d),
+		runsSQL:       newRunsSQL(d),
+		transitSQL:    newTransitSQL(d),
+		chronicleSQL:  newChronicleSQL(d),
 	}
 }

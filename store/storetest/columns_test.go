@@ -46,6 +46,22 @@ var columnChecks = map[string]string{
 	"callbacks.step_id":    saysAwaited,
 	"callbacks.token_hash": saysAwaited,
 
+	"operations.acted":       saysSlice,
+	"operations.error":       saysEnd,
+	"operations.finished_at": saysEnd,
+	"operations.id":          saysOperation,
+	"operations.looked":      saysSlice,
+	"operations.mark":        saysSlice,
+	"operations.seq":         saysSlice,
+	"operations.skipped":     saysSlice,
+	"operations.spec":        saysOperation,
+	"operations.started_at":  saysSlice,
+	"operations.state":       saysOperation,
+	"operations.walked":      saysSlice,
+
+	"operation_picks.item":      saysSlice,
+	"operation_picks.operation": saysSlice,
+
 	"cron_marks.schedule": saysMarks,
 	"cron_marks.source":   saysMarks,
 	"cron_marks.until_at": saysMarks,

@@ -22,20 +22,21 @@ type Model struct {
 
 	// mu guards all fields below. Each method holds it from beginning to end, so calls take effect
 	// one after the other.
-	mu       sync.Mutex
-	leases   int // how many leases there were; the next lease is made from it
-	events   map[core.ID]core.Event
-	firsts   map[delivery]core.ID    // the event of each delivery id
-	jobs     map[core.ID]*core.Job   // as stored: a lease that is over shows as running here
-	attempts map[core.ID][]leased    // by job, in the order in which they were recorded
-	marks    map[string]core.Mark    // by source
-	gates    map[core.Lane]*gate     // a zero Gate counts as absent
-	strays   map[core.Lane]time.Time // since when each lane is a stray
-	turns    map[string]time.Time    // the end of each turn, by name
-	lines    map[lineName]*line
-	takenAt  time.Time // the time of the newest Take
-	parked   map[core.ID]parkedJob
-	numbers  map[core.Lane]time.Time // of sources: when they were last held
+	mu         sync.Mutex
+	leases     int // how many leases there were; the next lease is made from it
+	events     map[core.ID]core.Event
+	firsts     map[delivery]core.ID    // the event of each delivery id
+	jobs       map[core.ID]*core.Job   // as stored: a lease that is over shows as running here
+	attempts   map[core.ID][]leased    // by job, in the order in which they were recorded
+	marks      map[string]core.Mark    // by source
+	gates      map[core.Lane]*gate     // a zero Gate counts as absent
+	strays     map[core.Lane]time.Time // since when each lane is a stray
+	turns      map[string]time.Time    // the end of each turn, by name
+	operations map[core.ID]core.Operation
+	lines      map[lineName]*line
+	takenAt    time.Time // the time of the newest Take
+	parked     map[core.ID]parkedJob
+	numbers    map[core.Lane]time.Time // of sources: when they were last held
 	runRows
 }
 
@@ -55,7 +56,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, operations: map[core.ID]core.Operation{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
 	}
 }
 

@@ -50,6 +50,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	r.marks("each statement", "nobody")
 	eachQuestion(r, taken[0])
 	eachOperation(r, taken[0])
+	eachSlice(r, taken[0])
 	eachPurge(r)
 }
 
@@ -264,4 +265,34 @@ func BenchSettle(b *testing.B, s core.Store, lane core.Lane, before int) {
 		done += 10
 	}
 	bb.rate(done, "jobs")
+}
+
+// eachSlice does a slice of each kind, with jobs and events in lines and without.
+func eachSlice(r *rig, j core.TakenJob) {
+	of := *r
+	r = &of
+	r.lane = "queue/slices"
+	lined := r.putLined("each slice", 1, 3)
+	r.endLined(r.takeLined(1, lined[0])[0], core.Dead, 1)
+	r.do(r.slice(r.begun(core.RetryAction), r.settled(core.Dead), r.job(lined[0])))
+	op := r.begun(core.CancelAction)
+	r.do(r.slice(op, r.put(), r.job(lined[1])))
+	s := r.slice(r.begun(core.ReplayAction))
+	a := r.replayOf(j.Event.ID, []core.Lane{"queue/replayed", "queue/replayed", "queue/replayed"}, defaultWorkflow)
+	a.Jobs[1].DueAt, a.Jobs[2].Line = r.now.Add(time.Hour), core.Line{Key: "each slice", Limit: 1}
+	s.Arrivals = []core.Arrival{a}
+	r.do(s)
+	r.endOperation(op.ID, "")
+	r.operation(op.ID)
+	for _, status := range []core.Status{core.Dead, core.Canceled} {
+		r.walk(core.FinishedWalk{Status: status})
+		r.walk(core.FinishedWalk{Status: status, Lane: r.lane, Only: true, After: lined[0], Limit: 3})
+	}
+	r.kinds(j.Event.ID)
+	if _, err := r.store.OperationList(context.Background(), op.ID, 3); err != nil {
+		r.Errorf("OperationList failed: %v", err)
+	}
+	if err := r.store.PurgeOperations(context.Background(), time.UnixMilli(1600)); err != nil {
+		r.Errorf("PurgeOperations failed: %v", err)
+	}
 }

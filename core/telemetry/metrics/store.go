@@ -38,6 +38,7 @@ type ops struct {
 	archiveOps
 	chronicleOps
 	operationsOps
+	operationLogOps
 	holdsOps
 	linesOps
 	upkeepOps
@@ -50,19 +51,20 @@ func newOps(f factory) *ops {
 		failed: f.counter("store_errors_total", "Calls of the store that failed.", "op"),
 	}
 	return &ops{
-		inboxOps:      newInboxOps(m),
-		worklistOps:   newWorklistOps(m),
-		counterOps:    newCounterOps(m),
-		calendarOps:   newCalendarOps(m),
-		runsOps:       newRunsOps(m),
-		ledgerOps:     newLedgerOps(m),
-		backlogOps:    newBacklogOps(m),
-		archiveOps:    newArchiveOps(m),
-		chronicleOps:  newChronicleOps(m),
-		operationsOps: newOperationsOps(m),
-		holdsOps:      newHoldsOps(m),
-		linesOps:      newLinesOps(m),
-		upkeepOps:     newUpkeepOps(m),
+		inboxOps:        newInboxOps(m),
+		worklistOps:     newWorklistOps(m),
+		counterOps:      newCounterOps(m),
+		calendarOps:     newCalendarOps(m),
+		runsOps:         newRunsOps(m),
+		ledgerOps:       newLedgerOps(m),
+		backlogOps:      newBacklogOps(m),
+		archiveOps:      newArchiveOps(m),
+		chronicleOps:    newChronicleOps(m),
+		operationsOps:   newOperationsOps(m),
+		operationLogOps: newOperationLogOps(m),
+		holdsOps:        newHoldsOps(m),
+		linesOps:        newLinesOps(m),
+		upkeepOps:       newUpkeepOps(m),
 	}
 }
 

@@ -141,6 +141,38 @@ func (f *recorder) Lines(context.Context, core.Lane, string, int) (r core.Page[c
 	return r, f.answer("Lines")
 }
 
+func (f *recorder) BeginOperation(context.Context, core.Operation, core.Arrival) error {
+	return f.answer("BeginOperation")
+}
+
+func (f *recorder) Operation(context.Context, core.ID) (r core.Operation, err error) {
+	return r, f.answer("Operation")
+}
+
+func (f *recorder) OperationList(context.Context, core.ID, int) (r core.Page[core.Operation], err error) {
+	return r, f.answer("OperationList")
+}
+
+func (f *recorder) EndOperation(context.Context, time.Time, core.ID, string) (r core.Operation, err error) {
+	return r, f.answer("EndOperation")
+}
+
+func (f *recorder) DoSlice(context.Context, time.Time, core.Slice) (r core.Operation, err error) {
+	return r, f.answer("DoSlice")
+}
+
+func (f *recorder) FinishedJobs(context.Context, core.FinishedWalk) (r []core.Job, err error) {
+	return r, f.answer("FinishedJobs")
+}
+
+func (f *recorder) KindsOf(context.Context, []core.ID) (r map[core.ID]core.EventKind, err error) {
+	return r, f.answer("KindsOf")
+}
+
+func (f *recorder) PurgeOperations(context.Context, time.Time) error {
+	return f.answer("PurgeOperations")
+}
+
 func (f *recorder) LinesOf(context.Context, core.Lane, int, ...string) (r []core.LineJobs, err error) {
 	return r, f.answer("LinesOf")
 }

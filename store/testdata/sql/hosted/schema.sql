@@ -289,6 +289,27 @@ ALTER TABLE attempts ADD COLUMN exchange TEXT
 -- schema_step
 ALTER TABLE attempts ADD COLUMN sent_body TEXT
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS operations (
+  id TEXT NOT NULL PRIMARY KEY,
+  spec TEXT NOT NULL,
+  state TEXT NOT NULL,
+  error TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  mark TEXT NOT NULL,
+  walked TEXT NOT NULL,
+  looked INTEGER NOT NULL,
+  acted INTEGER NOT NULL,
+  skipped INTEGER NOT NULL,
+  started_at INTEGER,
+  finished_at INTEGER)
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS operation_picks (
+  operation TEXT NOT NULL,
+  item TEXT NOT NULL,
+  PRIMARY KEY (operation, item)) WITHOUT ROWID
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

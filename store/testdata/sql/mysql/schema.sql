@@ -285,6 +285,27 @@ ALTER TABLE attempts ADD COLUMN exchange LONGBLOB
 -- schema_step
 ALTER TABLE attempts ADD COLUMN sent_body LONGBLOB
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS operations (
+  id VARBINARY(255) NOT NULL PRIMARY KEY,
+  spec LONGBLOB NOT NULL,
+  state VARBINARY(255) NOT NULL,
+  error LONGBLOB NOT NULL,
+  seq BIGINT NOT NULL,
+  mark VARBINARY(255) NOT NULL,
+  walked LONGBLOB NOT NULL,
+  looked BIGINT NOT NULL,
+  acted BIGINT NOT NULL,
+  skipped BIGINT NOT NULL,
+  started_at BIGINT,
+  finished_at BIGINT) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS operation_picks (
+  operation VARBINARY(255) NOT NULL,
+  item VARBINARY(255) NOT NULL,
+  PRIMARY KEY (operation, item)) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

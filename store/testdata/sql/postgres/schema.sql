@@ -305,6 +305,27 @@ ALTER TABLE attempts ADD COLUMN IF NOT EXISTS exchange TEXT
 -- schema_step
 ALTER TABLE attempts ADD COLUMN IF NOT EXISTS sent_body TEXT
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS operations (
+  id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  spec TEXT NOT NULL,
+  state TEXT COLLATE "C" NOT NULL,
+  error TEXT NOT NULL,
+  seq BIGINT NOT NULL,
+  mark TEXT COLLATE "C" NOT NULL,
+  walked TEXT NOT NULL,
+  looked BIGINT NOT NULL,
+  acted BIGINT NOT NULL,
+  skipped BIGINT NOT NULL,
+  started_at BIGINT,
+  finished_at BIGINT)
+
+-- schema_step
+CREATE TABLE IF NOT EXISTS operation_picks (
+  operation TEXT COLLATE "C" NOT NULL,
+  item TEXT COLLATE "C" NOT NULL,
+  PRIMARY KEY (operation, item))
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)
