@@ -28,7 +28,7 @@ var rings = []struct {
 	{"pure: no IO, and no role of the store", []string{
 		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
 	{"services: they decide, and do IO through roles", []string{
-		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/alert", "core/retention", "core/lines", "core/telemetry", "store"}},
+		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/operate", "core/alert", "core/retention", "core/lines", "core/telemetry", "store"}},
 	{"edges: HTTP, gRPC, metrics, databases", []string{
 		"core/wire", "core/web/...", "core/egress", "core/config/remote/...", "core/telemetry/metrics", "core/telemetry/traces",
 		"store/group", "store/sqlite", "store/postgres", "store/mysql", "store/hosted", "store/storetest"}},
@@ -49,6 +49,8 @@ var neighbours = map[string]string{
 	"core/workflow core/config":                   "definitions are compiled from the configuration",
 	"core/workflow core/expr":                     "steps evaluate conditions and templates",
 	"core/alert core/worker":                      "the worker delivers alerts, so an alert is one of its targets",
+	"core/operate core/worker":                    "the worker does operations, so they are one of its targets",
+	"core/manage core/operate":                    "a plan of an operation finds the matches as the operation does",
 	"core/web core/wire":                          "replies are encoded records",
 	"core/web core/web/console":                   "the console is served beside the API",
 	"core/web/lambda core/web":                    "requests to functions are served by the same routes",

@@ -212,6 +212,16 @@ type Revived struct {
 	Canceled bool // the only job was canceled
 }
 
+// OperationBegun: an operator began an operation.
+type OperationBegun struct {
+	Operation Operation
+}
+
+// OperationEnded: an operation finished or failed, or an operator ended it.
+type OperationEnded struct {
+	Operation Operation
+}
+
 // Drained: an operator deleted the messages of a queue.
 type Drained struct {
 	Queue    string
@@ -279,6 +289,8 @@ func (Recovered) fact()           {}
 func (Replayed) fact()            {}
 func (EventCanceled) fact()       {}
 func (Revived) fact()             {}
+func (OperationBegun) fact()      {}
+func (OperationEnded) fact()      {}
 func (Drained) fact()             {}
 func (Reloaded) fact()            {}
 func (StepMoved) fact()           {}

@@ -52,6 +52,7 @@ func init() {
 		{"core/telemetry/metrics/store.go", many, duration},
 		{"core/telemetry/metrics/storeholds.go", 3, duration},
 		{"core/telemetry/metrics/storelines.go", 5, duration},
+		{"core/telemetry/metrics/storeoperations.go", 8, duration},
 		{"core/telemetry/metrics/storereads.go", many, duration},
 		{"store/purge.go", 6, duration},
 		{"store/group/pace.go", 2, duration},

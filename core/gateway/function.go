@@ -115,6 +115,10 @@ func services(g *Gateway) (err error) {
 	// one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Runs.Names, g.Runs.Current = names(g.config), g.config.Definition
+	if g.Operations, err = operationsOf(g.config, g.Store, g.Clock, g.ids()); err != nil {
+		return err
+	}
+	g.Operations.Bell, g.Operations.Observe = bell, g.observe
 	g.Events, err = g.newEvents(g.config, bell)
 	return err
 }
@@ -133,7 +137,7 @@ func RestOf(db config.Database) time.Duration {
 func (g *Gateway) Work() *core.Listener {
 	// A function that serves requests has no worker. It listens so that it can wake the function
 	// that has one.
-	own := slices.DeleteFunc(Lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" })
+	own := append(slices.DeleteFunc(Lanes(g.config), func(l core.Lane) bool { return l.Queue() != "" }), core.OperationLane)
 	l := g.shared.bell.Listen(own...)
 	g.shared.bell.Others(l) // runs continue under their own definition, also if their workflow was removed
 	return l

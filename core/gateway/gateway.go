@@ -95,22 +95,23 @@ const DefaultRest = time.Second
 type Gateway struct {
 	Deps
 	// The services, as mains and functions use them.
-	Intake   *intake.Intake
-	Worker   *worker.Worker
-	Cron     *cron.Ticker // nil if there are no schedules
-	Purger   *retention.Purger
-	Filler   *lines.Filler
-	Alerts   *alert.Desk   // nil if no place wants alerts; nil is safe to use
-	Health   *alert.Health // the same, and for the parts without it
-	Puller   *pull.Puller
-	Queues   *manage.Queues
-	Runs     *manage.Runs
-	Events   *manage.Events
-	Jobs     *manage.Jobs
-	Breakers *manage.Breakers
-	Holds    *manage.Holds
-	Lines    *manage.Lines
-	Stats    *manage.Statistics
+	Intake     *intake.Intake
+	Worker     *worker.Worker
+	Cron       *cron.Ticker // nil if there are no schedules
+	Purger     *retention.Purger
+	Filler     *lines.Filler
+	Alerts     *alert.Desk   // nil if no place wants alerts; nil is safe to use
+	Health     *alert.Health // the same, and for the parts without it
+	Puller     *pull.Puller
+	Queues     *manage.Queues
+	Runs       *manage.Runs
+	Events     *manage.Events
+	Jobs       *manage.Jobs
+	Breakers   *manage.Breakers
+	Holds      *manage.Holds
+	Operations *manage.Operations
+	Lines      *manage.Lines
+	Stats      *manage.Statistics
 	// The parts that the services share. A gateway never changes them after it was assembled.
 	runner     *runner.Runner
 	obituaries *alert.Obituaries
@@ -277,6 +278,11 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	}
 	// One worker has all of them, so that they share worker.max_concurrency.
 	known = append(append(known, alerts...), workflowTargets(c, g.runner)...)
+	operations, err := g.operationTarget(c, bell)
+	if err != nil {
+		return nil, err
+	}
+	known = append(known, operations)
 	// The same limits hold for each generation, so two of them may use twice the slots.
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{

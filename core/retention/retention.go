@@ -1,5 +1,5 @@
 // Package retention deletes finished records that are old enough: events, jobs with their
-// attempts, and runs with their steps and history. Their delivery ids and keys are deleted
+// attempts, runs with their steps and history, and operations. Their delivery ids and keys are deleted
 // too, and then identify no repeats any more.
 //
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
@@ -38,6 +38,7 @@ const name = "purge"
 // Upkeep is the part of a store that a Purger uses.
 type Upkeep interface {
 	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
+	PurgeOperations(ctx context.Context, before time.Time) error
 	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
 }
 
@@ -87,7 +88,9 @@ func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 	}
 	mine, err := p.Upkeep.Turn(ctx, p.Clock(), name, turn)
 	if err == nil && mine {
-		err = p.purge(ctx, b)
+		if err = p.purge(ctx, b); err == nil {
+			err = p.Upkeep.PurgeOperations(ctx, p.Clock().Add(-p.keep))
+		}
 	}
 	if ctx.Err() != nil {
 		return nil

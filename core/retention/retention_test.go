@@ -22,8 +22,16 @@ type shelf struct {
 	turns []bool // the answers of the first calls of Turn; later calls return true
 	fails error  // of Purge
 
+	operations time.Time // of the last PurgeOperations
+
 	asked, purged []time.Time
 	before        []time.Time
+}
+
+// PurgeOperations records the time of the last call.
+func (s *shelf) PurgeOperations(_ context.Context, before time.Time) error {
+	s.operations = before
+	return nil
 }
 
 func (s *shelf) Turn(_ context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {

@@ -74,7 +74,8 @@ func (o logger) observe(f core.Fact) {
 		o.runMoved(f)
 	case core.CalledIn:
 		o.calledIn(f)
-	case core.Replayed, core.EventCanceled, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased, core.LineSkipped:
+	case core.Replayed, core.EventCanceled, core.Revived, core.Drained, core.LaneHeld, core.LaneReleased, core.LineSkipped,
+		core.OperationBegun, core.OperationEnded:
 		o.operated(f)
 	case core.Recovered:
 		line(o.worker, slog.LevelInfo, "jobs of an earlier process recovered", slog.Int("jobs", f.Jobs))
@@ -284,6 +285,11 @@ func (o logger) operated(f core.Fact) {
 			slog.Int("jobs", f.Jobs), slog.Int("runs", f.Runs), slog.Int("running", f.Running))
 	case core.Revived:
 		o.revived(f)
+	case core.OperationBegun:
+		line(o.manage, slog.LevelInfo, "operation begun", slog.String("operation", string(f.Operation.ID)),
+			slog.String("action", string(f.Operation.Action)), slog.Int("rate", f.Operation.Rate), slog.String("by", f.Operation.By))
+	case core.OperationEnded:
+		o.operationEnded(f.Operation)
 	case core.Drained:
 		line(o.manage, slog.LevelWarn, "queue drained", slog.String("queue", f.Queue), slog.Int("messages", f.Messages))
 	case core.LaneHeld:

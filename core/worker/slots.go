@@ -111,7 +111,7 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 	case s.hard.Err() != nil && (err != nil || current && end.Kind == core.Refused):
 		return // the tick cut it off, and its lease ends
 	case err != nil:
-		s.Observe(core.Troubled{Doing: "run a workflow", Err: err})
+		s.Observe(core.Troubled{Doing: doing(job.Lane), Err: err})
 		result.kind, result.soon = postponed, core.IsKind(err, core.Unavailable)
 	case !current:
 		result.kind, result.outcome = stale, to.Lines.Apply(job.Job, closed(job, s.Clock()))
@@ -119,4 +119,12 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 		result.kind, result.end, result.steps = stepped, &end, to.Steps
 	}
 	s.outcomes <- result
+}
+
+// doing returns what an attempt without a Sender does, for the log.
+func doing(l core.Lane) string {
+	if l.Operation() {
+		return "do an operation"
+	}
+	return "run a workflow"
 }

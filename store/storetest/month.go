@@ -93,6 +93,10 @@ func (m *month) sleep(d time.Duration) {
 // storeDay stores and finishes all rows of a day. Everything is finished on the same day, except
 // for one job that is never taken.
 func (m *month) storeDay(day int) {
+	m.endOperation(m.begun(core.CancelAction).ID, "")
+	for _, j := range m.takeQuotas(core.Quota{Lane: core.OperationLane, N: 1, Hold: leaseTime}) {
+		m.settle(m.ended(j.Job, core.Completed))
+	}
 	m.deliver()
 	m.pull()
 	m.passLine(day)
@@ -260,4 +264,4 @@ func (m *Model) Rows() map[string]int {
 
 // mayBeEmpty are the tables that a month need not fill: the rows of line_locks are only locked, and
 // source_holds has rows while sources are held.
-var mayBeEmpty = map[string]bool{"line_locks": true, "source_holds": true}
+var mayBeEmpty = map[string]bool{"operation_picks": true, "line_locks": true, "source_holds": true}

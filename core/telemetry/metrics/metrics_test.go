@@ -96,6 +96,8 @@ var logged = map[string]string{
 	"EventCanceled":       "the jobs are in the numbers of canceled ones",
 	"LaneHeld":            "held_seconds is read at each scrape, also of holds that other processes made",
 	"LaneReleased":        "held_seconds is read at each scrape",
+	"OperationBegun":      "an operator makes few of them, and their rows have the counts",
+	"OperationEnded":      "the rows of operations have the counts",
 	"LineSkipped":         "lines_stopped is read at each scrape",
 	"Drained":             "what an operator did to one queue is told once",
 	"ClocksDiffer":        "a gauge tells the difference",
@@ -205,6 +207,8 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.Revived{Jobs: 2}, nil},
 		{core.LaneHeld{Hold: core.Hold{Lane: "handler/billing"}}, nil},
 		{core.LaneReleased{Lane: "handler/billing"}, nil},
+		{core.OperationBegun{}, nil},
+		{core.OperationEnded{}, nil},
 		{core.LineSkipped{}, nil},
 		{core.Drained{Messages: 2}, nil},
 
