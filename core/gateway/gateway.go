@@ -282,7 +282,6 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	if err != nil {
 		return nil, err
 	}
-	known = append(known, operations)
 	// The same limits hold for each generation, so two of them may use twice the slots.
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{
@@ -291,7 +290,7 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 		Clock:      g.Clock,
 		Observe:    g.observe,
 		Obituary:   obituary,
-		Adopt:      adopter(c, g.runner),
+		Adopt:      adopter(c, g.runner, operations),
 		Queues:     queueLanes(c),
 		QueueLines: queueRules(c),
 		Draining:   g.draining,

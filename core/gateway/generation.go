@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,7 +157,7 @@ func (g *Gateway) recover(ctx context.Context) {
 	// The lock is held while the loop waits: a later generation must not take jobs before the
 	// jobs of the earlier process are known.
 	for !g.shared.recovered && ctx.Err() == nil {
-		n, err := g.Store.Recover(ctx, g.Clock(), g.Worker.Lanes())
+		n, err := g.Store.Recover(ctx, g.Clock(), append(slices.Clone(g.Worker.Lanes()), core.OperationLane))
 		if err == nil {
 			if g.shared.recovered = true; n > 0 {
 				g.observe(core.Recovered{Jobs: n})

@@ -61,6 +61,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Jobs(web.JobsOptions{Manager: g.Jobs, Tokens: tokens}),
 		web.Breakers(web.BreakersOptions{Reset: g.Breakers.Reset, Tokens: tokens}),
 		web.Lines(web.LinesOptions{Manager: g.Lines, Tokens: tokens}),
+		web.Operations(web.OperationsOptions{Manager: g.Operations, Tokens: tokens}),
 		web.Holds(web.HoldsOptions{Manager: g.Holds, Tokens: tokens}),
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Topology: func() wire.Topology { return Topology(c, g.Clock()) },
 			Look: Tail(g.config, g.Store, g.Clock).Look, Rules: g.config.Rules, Tokens: tokens}),

@@ -118,9 +118,13 @@ func workflowTargets(c *config.Config, steps worker.Steps) []worker.Target {
 }
 
 // adopter returns the targets of removed workflows: their runs follow their stored
-// definitions.
-func adopter(c *config.Config, steps worker.Steps) func(core.Lane) (worker.Target, bool) {
+// definitions. It also returns the target of operations. That lane is adopted when it gets a job,
+// since the worker keeps room in its slots for each lane that it knows.
+func adopter(c *config.Config, steps worker.Steps, operations worker.Target) func(core.Lane) (worker.Target, bool) {
 	return func(l core.Lane) (worker.Target, bool) {
+		if l.Operation() {
+			return operations, true
+		}
 		return workflowTarget(c, l, steps), l.Workflow() != ""
 	}
 }

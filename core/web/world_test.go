@@ -124,6 +124,7 @@ func (w *world) handler() http.Handler {
 		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Tokens: w.tokens}),
 		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
 		web.Lines(web.LinesOptions{Manager: liner{w.archive}, Tokens: w.tokens}),
+		web.Operations(web.OperationsOptions{Manager: bulk{w.archive}, Tokens: w.tokens}),
 		web.Holds(web.HoldsOptions{Manager: holder{w.archive}, Tokens: w.tokens}),
 		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Topology: configured, Look: w.archive.Look, Rules: rules, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
