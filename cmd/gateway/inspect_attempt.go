@@ -46,7 +46,7 @@ func (a *app) inspectAttempt(ctx context.Context, id core.ID, f attemptFlags) er
 			return a.PrintJSON(wire.AttemptOf(attempt))
 		}
 		a.printAttempt(job, attempt)
-		return nil
+		return a.printSentBody(ctx, op, job, attempt)
 	})
 }
 
@@ -123,6 +123,22 @@ func (a *app) printAttempt(job core.Job, t core.Attempt) {
 	}
 }
 
+// printSentBody prints what is kept of the body that an attempt sent.
+func (a *app) printSentBody(ctx context.Context, op *operator, job core.Job, t core.Attempt) error {
+	if t.Exchange == nil || t.Exchange.KeptBody == 0 {
+		return nil
+	}
+	body, err := op.jobs.SentBody(ctx, job.ID, t.Number)
+	if err != nil {
+		return err
+	}
+	a.Printf("\nrequest body:\n%s", terminal.Visible(body))
+	if t.Exchange.CutBody() {
+		a.Notef("these are the first %d of %d bytes", t.Exchange.KeptBody, t.Exchange.BodySize)
+	}
+	return nil
+}
+
 // printHeaders prints headers by name.
 func (a *app) printHeaders(headers map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -147,6 +163,12 @@ func (a *app) printCurl(ctx context.Context, op *operator, job core.Job, t core.
 			a.Notef("%s has another SHA-256 than the body that was sent", terminal.Visible(f.bodyFile))
 		}
 		command.add("--data-binary", shellQuote("@"+f.bodyFile))
+	} else if x.KeptBody > 0 && !x.CutBody() {
+		body, err := op.jobs.SentBody(ctx, job.ID, t.Number)
+		if err != nil {
+			return err
+		}
+		command.send(core.Event{Payload: []byte(body)})
 	} else if x.BodySize > 0 {
 		told, err := op.events.Inspect(ctx, job.EventID)
 		if err != nil {

@@ -166,7 +166,7 @@ func TestRulesHaveNoSecret(t *testing.T) {
 // secrets.
 var notRules = map[string][]string{
 	"sources":   {"verify", "secret", "signature_header", "dedup", "skip_verify", "topic_arns", "webhook_origins", "allowed_ips"},
-	"handlers":  {"timeout", "signing_secret", "rate_limit", "circuit_breaker"},
+	"handlers":  {"timeout", "signing_secret", "rate_limit", "circuit_breaker", "record"},
 	"queues":    {"visibility_timeout", "api_key"},
 	"workflows": {},
 }

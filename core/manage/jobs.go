@@ -13,6 +13,7 @@ type JobStore interface {
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
 	Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error)
+	SentBody(ctx context.Context, job core.ID, number int) (string, error)
 	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
 }
 
@@ -90,6 +91,19 @@ func (j *Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
 	}
 	_, err = j.job(ctx, id) // distinguishes a job without attempts from a missing job
 	return nil, err
+}
+
+// SentBody returns the kept part of the body that an attempt of a job sent. An attempt that kept none
+// is refused as [core.NotFound].
+func (j *Jobs) SentBody(ctx context.Context, id core.ID, number int) (string, error) {
+	body, err := j.store.SentBody(ctx, id, number)
+	if err != nil || body != "" {
+		return body, err
+	}
+	if _, err := j.job(ctx, id); err != nil {
+		return "", err
+	}
+	return "", core.Refuse(core.NotFound, "no body is kept of attempt %d of job %s: with delivery.record: all, later attempts keep a body that is not the payload of the event", number, id)
 }
 
 // Retry makes a dead or canceled job available again, or makes a job due now that waits for

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"strings"
 	"context"
 	"errors"
 	"slices"
@@ -28,6 +29,14 @@ func (d *drawer) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job],
 
 func (d *drawer) Attempts(_ context.Context, id core.ID) ([]core.Attempt, error) {
 	return d.attempts[id], d.err
+}
+
+// SentBody returns what is kept of the first attempt of each job that has attempts.
+func (d *drawer) SentBody(_ context.Context, id core.ID, number int) (string, error) {
+	if number == 1 && len(d.attempts[id]) > 0 {
+		return "kept", d.err
+	}
+	return "", d.err
 }
 
 func (d *drawer) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -178,5 +187,30 @@ func TestJobsAndAttempts(t *testing.T) {
 		if _, err := j.Retry(t.Context(), id); !errors.Is(err, d.err) {
 			t.Errorf("Retry(%s) in a store that fails = %v", id, err)
 		}
+	}
+}
+
+// TestSentBody: the kept body of an attempt, or the reason why there is none.
+func TestSentBody(t *testing.T) {
+	j, d := office()
+	if body, err := j.SentBody(t.Context(), id(1), 1); body != "kept" || err != nil {
+		t.Errorf("SentBody = %q, %v", body, err)
+	}
+	for _, c := range []struct {
+		id     core.ID
+		number int
+		want   string
+	}{
+		{id(1), 2, "no body is kept of attempt 2 of job " + string(id(1)) + ": with delivery.record: all, later attempts keep a body that is not the payload of the event"},
+		{id(2), 1, "no body is kept of attempt 1"},
+		{id(9), 1, "job not found"},
+	} {
+		if _, err := j.SentBody(t.Context(), c.id, c.number); !core.IsKind(err, core.NotFound) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("SentBody(%s, %d) = %v, want %s", c.id, c.number, err, c.want)
+		}
+	}
+	d.err = errors.New("away")
+	if _, err := j.SentBody(t.Context(), id(1), 1); !errors.Is(err, d.err) {
+		t.Errorf("SentBody while the store is away: %v", err)
 	}
 }

@@ -289,6 +289,16 @@ func (a registrar) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, er
 	return attempts(), nil
 }
 
+func (a registrar) SentBody(ctx context.Context, id core.ID, number int) (string, error) {
+	if _, err := a.Job(ctx, id); err != nil {
+		return "", err
+	}
+	if number != 3 {
+		return "", core.Refuse(core.NotFound, "no body is kept of attempt %d", number)
+	}
+	return `{"n":1}`, a.say("body of attempt %d of %s", number, id)
+}
+
 func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {
 	job, err := a.Job(ctx, id)
 	switch {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/go-chi/chi/v5"
 
@@ -18,6 +19,7 @@ type JobManager interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
+	SentBody(ctx context.Context, id core.ID, number int) (string, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
 }
@@ -38,6 +40,7 @@ func Jobs(o JobsOptions) Piece {
 		r.Get("/api/jobs/errors", d.viewing(token, j.charged(errorsBytes, j.errors)))
 		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
 		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))
+		r.Get("/api/jobs/{id}/attempts/{number}/body", d.viewing(token, j.charged(listBytes, bare(j.sentBody))))
 		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
 		r.Post("/api/jobs/retry", d.changing(token, j.retryAll))
 	}
@@ -180,6 +183,24 @@ func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusOK, wire.Attempts{Attempts: wire.List(attempts, wire.AttemptOf)})
+	return nil
+}
+
+// sentBody answers with the kept part of the body that an attempt sent.
+func (j *jobRoutes) sentBody(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(segment(r, "number"))
+	if err != nil || number < 1 {
+		return core.Refuse(core.Invalid, "the number of an attempt must be a whole number from 1; not %s", quote(segment(r, "number")))
+	}
+	body, err := j.manager.SentBody(r.Context(), id, number)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.SentBody{Body: body})
 	return nil
 }
 

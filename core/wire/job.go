@@ -185,3 +185,8 @@ func AttemptOf(a core.Attempt) Attempt {
 	}
 	return record
 }
+
+// SentBody is the kept part of a body that an attempt sent.
+type SentBody struct {
+	Body string `json:"body"`
+}

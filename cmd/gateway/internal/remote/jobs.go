@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/manage"
@@ -44,6 +45,13 @@ func (j Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) 
 	var reply wire.Attempts
 	err := j.c.get(ctx, &reply, nil, "jobs", string(id), "attempts")
 	return wire.List(reply.Attempts, wire.Attempt.Core), err
+}
+
+// SentBody reads the kept part of the body of an attempt: GET /api/jobs/{id}/attempts/{number}/body.
+func (j Jobs) SentBody(ctx context.Context, id core.ID, number int) (string, error) {
+	var reply wire.SentBody
+	err := j.c.get(ctx, &reply, nil, "jobs", string(id), "attempts", strconv.Itoa(number), "body")
+	return reply.Body, err
 }
 
 // Retry makes a dead job available again, or a waiting one due now. It returns the number of
