@@ -91,7 +91,7 @@ func newCancelSQL(d Dialect) cancelSQL {
 			FROM jobs{use jobs_event} WHERE event_id = ? AND `+noWorkflow)),
 		linesOfEvent: reading("lines_of_event", t(`SELECT id, line FROM jobs{use jobs_event} WHERE event_id = ? AND line IS NOT NULL`)),
 		canceledPlaces: writing("canceled_places", d.deleteByIndex("line_places_job", "line_places",
-			`line_places.job_id = r.job AND EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.same AND jobs.status = 'canceled')`)),
+			`line_places.job_id = r.job AND (SELECT jobs.status FROM jobs WHERE jobs.id = r.same) = 'canceled'`)),
 		canceledEvent: reading("canceled_event", t(`SELECT id FROM events WHERE id = ?`)),
 	}
 }

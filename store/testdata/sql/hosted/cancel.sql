@@ -43,8 +43,7 @@ WHERE (line, place) IN
     FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
   CROSS JOIN line_places
   WHERE line_places.job_id = r.job_
-    AND EXISTS
-    (SELECT 1
+    AND
+    (SELECT jobs.status
     FROM jobs
-    WHERE jobs.id = r.same_
-      AND jobs.status = 'canceled'))
+    WHERE jobs.id = r.same_) = 'canceled')

@@ -38,8 +38,7 @@ FROM
   UNION ALL SELECT ?, ?/*row*/) AS r
 STRAIGHT_JOIN line_places FORCE INDEX (`line_places_job`)
 WHERE line_places.job_id = r.job_
-  AND EXISTS
-  (SELECT 1
+  AND
+  (SELECT jobs.status
   FROM jobs
-  WHERE jobs.id = r.same_
-    AND jobs.status = 'canceled')
+  WHERE jobs.id = r.same_) = 'canceled'

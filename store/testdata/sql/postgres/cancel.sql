@@ -38,8 +38,7 @@ DELETE
 FROM line_places
 USING unnest(?::text[], ?::text[]) AS r(job_, same_)
 WHERE line_places.job_id = r.job_
-  AND EXISTS
-  (SELECT 1
+  AND
+  (SELECT jobs.status
   FROM jobs
-  WHERE jobs.id = r.same_
-    AND jobs.status = 'canceled')
+  WHERE jobs.id = r.same_) = 'canceled'

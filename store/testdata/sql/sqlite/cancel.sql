@@ -37,8 +37,7 @@ WHERE event_id = ?
 DELETE
 FROM line_places
 WHERE line_places.job_id = ?
-  AND EXISTS
-  (SELECT 1
+  AND
+  (SELECT jobs.status
   FROM jobs
-  WHERE jobs.id = ?
-    AND jobs.status = 'canceled')
+  WHERE jobs.id = ?) = 'canceled'
