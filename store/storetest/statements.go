@@ -271,7 +271,7 @@ func BenchSettle(b *testing.B, s core.Store, lane core.Lane, before int) {
 func eachSlice(r *rig, j core.TakenJob) {
 	of := *r
 	r = &of
-	r.lane = "queue/slices"
+	r.lane = core.Lane("queue/slices-" + string(j.ID)) // it may be called again on the same database
 	lined := r.putLined("each slice", 1, 3)
 	r.endLined(r.takeLined(1, lined[0])[0], core.Dead, 1)
 	r.do(r.slice(r.begun(core.RetryAction), r.settled(core.Dead), r.job(lined[0])))
