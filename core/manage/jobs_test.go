@@ -1,10 +1,10 @@
 package manage
 
 import (
-	"strings"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
