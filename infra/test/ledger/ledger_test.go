@@ -50,10 +50,10 @@ var breaks = map[string]string{
 	"places in lines in which no job has a slot":                                              `DELETE FROM line_slots`,
 	"slots of jobs that wait":                                                                 `UPDATE line_slots SET job_id = 'second' WHERE job_id = 'first'`,
 	"slots of jobs that are gone or finished":                                                 `UPDATE line_slots SET stopped_at = 0`,
-	"jobs with two slots":                                                                     `INSERT INTO line_slots VALUES ('handler/c#k', 2, 'first', 0, 0)`,
+	"jobs with two slots":                                                                     `INSERT INTO line_slots (line, slot, job_id, reached, stopped_at) VALUES ('handler/c#k', 2, 'first', 0, 0)`,
 	"completed jobs without a successful attempt as their newest":                             `UPDATE attempts SET attempt = 2`,
-	"jobs that succeeded more than once":                                                      `INSERT INTO attempts SELECT job_id, 'l2', 2, 200, '', '', 1, 1 FROM attempts`,
-	"attempts of a job with the same number":                                                  `INSERT INTO attempts SELECT job_id, 'l2', 1, 500, 'x', '', 1, 1 FROM attempts`,
+	"jobs that succeeded more than once":                                                      `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT job_id, 'l2', 2, 200, '', '', 1, 1 FROM attempts`,
+	"attempts of a job with the same number":                                                  `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT job_id, 'l2', 1, 500, 'x', '', 1, 1 FROM attempts`,
 	"dead jobs with attempts left":                                                            `UPDATE jobs SET attempt = 2 WHERE id = 'dead'`,
 	"jobs with attempts never made":                                                           `UPDATE jobs SET attempt = 0 WHERE id = 'done'`,
 	"jobs of the same event and consumer":                                                     `UPDATE jobs SET lane = 'handler/a' WHERE id = 'dead'`,
@@ -62,7 +62,7 @@ var breaks = map[string]string{
 	"open steps of runs that are finished, or of an earlier epoch":                            `UPDATE steps SET status = 'waiting' WHERE id = 'over'`,
 	"jobs that wait for steps that are over":                                                  `UPDATE steps SET status = 'completed' WHERE id = 'open'`,
 	"runs under way without a job":                                                            `DELETE FROM jobs WHERE id = 'open'`,
-	"joins that were made twice":                                                              `INSERT INTO history SELECT run_id, 2, mark, at, epoch, type, path, data FROM history WHERE run_id = 'r2'`,
+	"joins that were made twice":                                                              `INSERT INTO history (run_id, seq, mark, at, epoch, type, path, data) SELECT run_id, 2, mark, at, epoch, type, path, data FROM history WHERE run_id = 'r2'`,
 	"tokens of steps that are over":                                                           `INSERT INTO callbacks (token_hash, run_id, step_id) VALUES ('h', 'r2', 'over')`,
 }
 
