@@ -146,7 +146,7 @@ func (h *haul) furnish(g *gateway, database string) {
 var blandFields = strings.Fields(`
 	Database.driver Database.account_id Database.database_id Server.host Server.public_url Token.name Token.role Retry.backoff
 	Source.type Source.verify Source.dedup Source.signature_header Source.topic_arns Source.webhook_origins Source.schedule Source.timezone Source.schema
-	Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform CircuitBreaker.count
+	Delivery.record Handler.record Handler.source Handler.events Handler.type Handler.method Handler.idempotency_key Handler.filter Handler.transform CircuitBreaker.count
 	Queue.source Queue.events Queue.filter Queue.idempotency_key Lines.key Lines.on_dead Alert.type Alert.on
 	Workflow.source Workflow.events Workflow.on_failure Param.name Param.type Step.name Step.type Step.method Step.on_failure Step.error Step.message Step.input
 	Step.result_path Step.output Step.goto Step.timestamp_path Step.default Step.items_path StepRetry.backoff StepRetry.errors
