@@ -35,8 +35,27 @@ func curlOf(x *core.Exchange) *curlCommand {
 			c.add("-H", always(name+":"))
 		}
 	}
-	c.add(c.masked(x.URL, "URL_SECRET"))
+	c.add(c.address(x.URL))
 	return c
+}
+
+// address quotes a URL. Each masked value of its query gets a variable with the value's name.
+func (c *curlCommand) address(url string) string {
+	before, query, found := strings.Cut(url, "?")
+	quoted, mark := c.masked(before, "URL_SECRET"), "?"
+	if !found {
+		return quoted
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		variable := "URL_" + variableOf(name)
+		if name == core.Masked {
+			variable = "URL_SECRET"
+		}
+		quoted += c.masked(mark+pair, variable)
+		mark = "&"
+	}
+	return quoted
 }
 
 // add adds an option with its values.

@@ -134,7 +134,7 @@ func (a *app) printSentBody(ctx context.Context, op *operator, job core.Job, t c
 	}
 	a.Printf("\nrequest body:\n%s", terminal.Visible(body))
 	if t.Exchange.CutBody() {
-		a.Notef("these are the first %d of %d bytes", t.Exchange.KeptBody, t.Exchange.BodySize)
+		a.Notef("the body was %d bytes; %d are kept, with secrets masked", t.Exchange.BodySize, t.Exchange.KeptBody)
 	}
 	return nil
 }

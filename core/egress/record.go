@@ -102,7 +102,9 @@ func (r *recorder) sent(method string, u *url.URL, header map[string][]string, b
 		for n < len(body) && !utf8.RuneStart(body[n]) {
 			n--
 		}
-		x.Body, x.KeptBody = string(body[:n]), n
+		// A transform may contain a secret. A body that is masked is shorter, so it counts as cut.
+		x.Body = r.mask(string(body[:n]))
+		x.KeptBody = len(x.Body)
 	}
 	return x
 }

@@ -16,7 +16,7 @@ server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
 delivery: {timeout: 5s, record: all, signing_secret: whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0}
 sources: {app: {type: event}}
 handlers:
-  made: {source: app, url: "${RECEIVER}/made?key=sesame-open", transform: '{"n": {{ $.n }}, "name": {{ $.name }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
+  made: {source: app, url: "${RECEIVER}/made?key=sesame-open&version=2026-11", transform: '{"n": {{ $.n }}, "name": {{ $.name }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
 `
 
 // TestSentAgain: what an attempt sent is shown without secrets, and the command of --curl sends the
@@ -34,7 +34,7 @@ func TestSentAgain(t *testing.T) {
 	g.awaitIdle(10 * time.Second)
 	for i, flags := range [][]string{nil, {"--url", g.url("")}} {
 		shown := g.run(append([]string{"inspect", event, "--attempt", "1"}, flags...)...)
-		for _, want := range []string{"request: POST " + r.URL() + "/made?key=***", "X-Api-Key: ***", "Webhook-Signature: v1,", "request body:\n" + first.Body} {
+		for _, want := range []string{"request: POST " + r.URL() + "/made?key=***&version=***", "X-Api-Key: ***", "Webhook-Signature: v1,", "request body:\n" + first.Body} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("inspect %v lacks %q:\n%s", flags, want, shown)
 			}
@@ -46,7 +46,7 @@ func TestSentAgain(t *testing.T) {
 			}
 		}
 		sh := exec.Command("sh", "-c", command)
-		sh.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "URL_SECRET=sesame-open", "X_API_KEY=a-key-of-the-receiver"}
+		sh.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "URL_KEY=sesame-open", "URL_VERSION=2026-11", "X_API_KEY=a-key-of-the-receiver"}
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", command, err, out)
 		}
