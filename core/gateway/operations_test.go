@@ -12,18 +12,21 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Two gateways on one database do an operation that retries dead jobs, half of which die again. The
-// ledger of the receiver has each job twice: its first attempt, and one after the retry.
+// Two gateways on one database do an operation that retries dead jobs, slice by slice. Half of the
+// jobs die again meanwhile. The ledger of the receiver has each job twice: its first attempt, and one
+// after the retry.
 func TestOperation(t *testing.T) {
 	var mu sync.Mutex
 	var retried atomic.Bool
-	seen := map[string]int{}
+	seen, order := map[string]int{}, map[string]int{} // the deliveries of each job, and its place among the jobs
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		id := r.Header.Get("X-Gateway-Job-Id")
-		seen[id]++
-		if !retried.Load() || len(seen)%2 == 0 {
+		if seen[id]++; seen[id] == 1 {
+			order[id] = len(order)
+		}
+		if !retried.Load() || order[id]%2 == 0 {
 			w.WriteHeader(500)
 		}
 	}))
@@ -50,7 +53,7 @@ func TestOperation(t *testing.T) {
 	other := wiredTo(t, openStore(t, path), yaml)
 	other.deliver(t)
 
-	op := core.Operation{Action: core.RetryAction, Filter: core.OperationFilter{Lane: "handler/billing"}, Rate: core.MaxRate}
+	op := core.Operation{Action: core.RetryAction, Filter: core.OperationFilter{Lane: "handler/billing"}, Rate: 30} // 3 a slice
 	plan, err := other.Operations.Plan(t.Context(), op)
 	if err != nil || plan.Matches != n {
 		t.Fatalf("Plan = %+v, %v; want %d matches", plan, err, n)
@@ -61,8 +64,11 @@ func TestOperation(t *testing.T) {
 	}
 	wait("the operation is finished", func() bool {
 		now, err := w.Operations.Operation(t.Context(), begun.ID)
-		return err == nil && now.State == core.OperationFinished && now.Acted == n
+		return err == nil && now.State == core.OperationFinished
 	})
+	if now, err := w.Operations.Operation(t.Context(), begun.ID); err != nil || now.Acted != n || now.Seq < n/3 {
+		t.Errorf("operation = %+v, %v; want %d jobs in %d slices at least", now, err, n, n/3)
+	}
 	wait("all jobs were tried again", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -73,6 +79,7 @@ func TestOperation(t *testing.T) {
 		}
 		return len(seen) == n
 	})
+	wait("half of the jobs are dead again", func() bool { return len(w.jobs(t, dead)) == (n+1)/2 })
 	wait("the operation's job is completed", func() bool {
 		return len(w.jobs(t, core.JobFilter{Lane: core.OperationLane, Status: core.Completed})) == 1
 	})

@@ -82,13 +82,20 @@ func (w *world) begin(op core.Operation) core.Operation {
 	return op
 }
 
-// attempt does what a worker does with the job of operations. It reports whether it took one.
-func (w *world) attempt(d *operate.Doer) bool {
+// take takes the job of operations, if it is due.
+func (w *world) take() []core.TakenJob {
 	w.t.Helper()
 	jobs, err := w.Take(context.Background(), w.now(), []core.Quota{{Lane: core.OperationLane, N: 1, Hold: time.Minute}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return jobs
+}
+
+// attempt does what a worker does with the job of operations. It reports whether it took one.
+func (w *world) attempt(d *operate.Doer) bool {
+	w.t.Helper()
+	jobs := w.take()
 	for _, j := range jobs {
 		end, current, err := d.Attempt(context.Background(), j)
 		if err != nil || !current {
