@@ -20,7 +20,11 @@ const retryChunk = 1000
 // one: a redrive makes new ones.
 func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
 	if id != "" {
-		if job, err := s.Job(ctx, id); err == nil && (job.Status == core.Dead || job.Status == core.Canceled) && job.Line != "" {
+		job, err := s.Job(ctx, id)
+		if err != nil && !core.IsKind(err, core.NotFound) {
+			return 0, fmt.Errorf("retry: %w", err) // the job may be one of a line
+		}
+		if err == nil && (job.Status == core.Dead || job.Status == core.Canceled) && job.Line != "" {
 			return s.reviveLined(ctx, now, []lineRef{{line: lineOf(job.Lane, job.Line).(string), job: id, status: job.Status}})
 		}
 		early := s.sql.retryEarly.with(millis(now), millis(now), string(id)).once()
