@@ -263,7 +263,7 @@ type Attempt struct {
 	Duration   time.Duration
 	StartedAt  time.Time
 
-	// Exchange is what was sent and received; nil if it was not recorded.
+	// Exchange is the request and the reply; nil if it was not recorded.
 	Exchange *Exchange
 }
 

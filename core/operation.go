@@ -39,7 +39,7 @@ const (
 // The rates of operations, in matches a second.
 //
 // DefaultRate is a tenth of the deliveries that one process makes to a fast handler, so that an
-// operation takes no more than a small part of what live events have.
+// operation takes a small part of the time that live events have.
 const (
 	DefaultRate = 100
 	MaxRate     = 1000
@@ -88,7 +88,7 @@ type Operation struct {
 	Rate   int    // matches acted on in a second, 1 to MaxRate
 	By     string // the name of the token that made it; empty if it has none
 
-	// CreatedAt bounds its matches: what came to be, died or failed later is none. So it never
+	// CreatedAt bounds its matches: a record that was made, died or failed later is none. So it never
 	// acts on what it made itself.
 	CreatedAt time.Time
 

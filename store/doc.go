@@ -71,7 +71,7 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
-//     exchange.go has the form in which an attempt keeps what was sent.
+//     exchange.go has the form in which an attempt keeps its request and reply.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
 //   - OperationLog: operations.go, with its statements in operationsql.go.

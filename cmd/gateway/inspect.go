@@ -27,7 +27,7 @@ func newInspect(a *app) *cobra.Command {
 job for it, how each attempt went, what became of it in queues, and the workflow runs
 it started. "gateway workflow-runs inspect" shows one of those.
 
-With --attempt it shows one attempt in full: what was sent, if delivery.record kept
+With --attempt it shows one attempt in full: the request, if delivery.record kept
 it, and what was answered. The id is then that of a job, or of an event with one job.
 With --curl it prints a command that sends the same request again.
 

@@ -23,8 +23,8 @@ type attemptFlags struct {
 	bodyFile string
 }
 
-// inspectAttempt prints an attempt with what was sent and answered, or the curl command that sends
-// the same again. id is that of a job, or of an event with one job. On a server it asks GET
+// inspectAttempt prints an attempt with its request and its reply, or the curl command that sends
+// the request again. id is the id of a job, or of an event with one job. On a server it asks GET
 // /api/jobs/{id} and /api/jobs/{id}/attempts, and GET /api/events/{id} for the body.
 func (a *app) inspectAttempt(ctx context.Context, id core.ID, f attemptFlags) error {
 	return a.ask(ctx, func(op *operator) error {
@@ -123,7 +123,7 @@ func (a *app) printAttempt(job core.Job, t core.Attempt) {
 	}
 }
 
-// printSentBody prints what is kept of the body that an attempt sent.
+// printSentBody prints the kept part of the body that an attempt sent.
 func (a *app) printSentBody(ctx context.Context, op *operator, job core.Job, t core.Attempt) error {
 	if t.Exchange == nil || t.Exchange.KeptBody == 0 {
 		return nil

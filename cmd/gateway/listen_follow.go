@@ -183,7 +183,7 @@ func (l *listening) jobOf(told manage.Told) core.TakenJob {
 	return core.TakenJob{Job: core.Job{ID: id, EventID: told.ID, Lane: l.lane, Attempt: 1, MaxAttempts: 1}, Event: told.Event}
 }
 
-// deliver posts an event and prints the answer. The error is that of ctx, or of standard output.
+// deliver posts an event and prints the answer. The error comes from ctx, or from standard output.
 func (l *listening) deliver(ctx context.Context, job core.TakenJob) error {
 	for {
 		began := l.clock()
@@ -224,7 +224,7 @@ func unconnected(r worker.Reply) bool {
 }
 
 // missed notes that nothing answers at --to, and reports whether to try the same event again. The
-// time to wait is that of the whole outage: once it is over, each event is tried once.
+// time to wait is for the whole outage: once it is over, each event is tried once.
 func (l *listening) missed(now time.Time, why string) bool {
 	if l.away.IsZero() {
 		l.away = now

@@ -86,7 +86,7 @@ func (l *listening) noteBehind() {
 	l.Notef("behind: %d or more events wait; the next one came in %s ago", len(l.waiting), terminal.Span(max(0, now.Sub(l.waiting[0].CreatedAt))))
 }
 
-// summarise prints what was done, and the command that goes on after it.
+// summarise prints the counts, and the command that goes on after it.
 func (l *listening) summarise() {
 	done := l.counts.delivered + l.counts.failed
 	text := fmt.Sprintf("posted %s: %d delivered, %d failed", terminal.Count(done, "event"), l.counts.delivered, l.counts.failed)

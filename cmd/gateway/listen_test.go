@@ -298,7 +298,7 @@ func TestListenRests(t *testing.T) {
 	})
 }
 
-// The id by which a receiver finds repeats is that of the gateway's own delivery.
+// The gateway's own delivery has the same id, by which a receiver finds repeats.
 func TestListenIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &drawer{jobs: map[core.ID][]core.Job{tailID(1): {{ID: "J1", Lane: "handler/other"}, {ID: "J2", Lane: "handler/listen"}}}}

@@ -31,7 +31,7 @@ their delays. Nor is the pace of deliveries: timeouts, rate limits, retries.
 Over --url the values of headers, of variables in addresses, and queries are not
 compared, since a gateway keeps them to itself.
 
-The exit code is 0 if nothing differs, and 3 if anything does. What is shown has parts
+The exit code is 0 if nothing differs, and 3 if anything does. The output has parts
 of payloads.`
 
 // previewLimit is the default of --limit.
@@ -197,7 +197,7 @@ func servedRules(ctx context.Context, client *remote.Client) (*config.Config, er
 }
 
 // compare reads the events, and gives each of them to both sides. The percentage of the garbage
-// collector is that of an export.
+// collector has the same setting as in an export.
 func (a *app) compare(ctx context.Context, c *preview.Comparison, events eventService, p previewing) (preview.Report, error) {
 	if a.env("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(exportGC))

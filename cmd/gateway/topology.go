@@ -17,7 +17,7 @@ import (
 // newTopology makes "gateway topology": the configured sources, and where their events go. It asks
 // GET /api/topology with --url, and reads the configuration otherwise; it needs no database.
 //
-// It differs from status: topology shows what is configured, status how much work there is.
+// It differs from status: topology shows the configuration, and status the work.
 func newTopology(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "topology",

@@ -111,7 +111,7 @@ type Delivery struct {
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// DefaultRetry is the retry policy of handlers without a policy of their own.
 	DefaultRetry Retry `yaml:"default_retry"`
-	// Record says what attempts of handlers, steps and alerts keep of what was sent: none (default),
+	// Record says how much of the sent request an attempt of a handler, step or alert keeps: none (default),
 	// headers or all. See [core.Recording].
 	Record string `yaml:"record" oneof:"none headers all"`
 }

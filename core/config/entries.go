@@ -69,7 +69,7 @@ type Handler struct {
 	Timeout Duration `yaml:"timeout" range:"1ms 1h"`
 	// SigningSecret is the key that signs deliveries, default delivery.signing_secret.
 	SigningSecret Secrets `yaml:"signing_secret"`
-	// Record says what attempts keep of what was sent: none, headers or all; default
+	// Record says how much of the sent request an attempt keeps: none, headers or all; default
 	// delivery.record.
 	Record string `yaml:"record" oneof:"none headers all"`
 	// IdempotencyKey is a singular JSONPath (expr.ParsePath) to a key of which only the first

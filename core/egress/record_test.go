@@ -137,8 +137,8 @@ func TestRecordIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsRecorded: whatever the secrets are, and wherever a receiver repeats them, no
-// configured secret is in what is stored.
+// TestNoSecretIsRecorded: no stored text contains a configured secret, wherever a receiver or a
+// transform repeats it.
 func TestNoSecretIsRecorded(t *testing.T) {
 	secret := rapid.StringMatching(`[A-Za-z0-9+/=_.~-]{6,40}`)
 	rapid.Check(t, func(t *rapid.T) {

@@ -80,7 +80,7 @@ func linedOf(l config.Lines) *wire.Lined {
 }
 
 // withoutSecrets returns an address without the parts that often have credentials. An address that
-// cannot be read is left out: nobody knows which part of it is secret.
+// cannot be read is left out: any part of it may be secret.
 func withoutSecrets(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -31,7 +31,7 @@ func (d *drawer) Attempts(_ context.Context, id core.ID) ([]core.Attempt, error)
 	return d.attempts[id], d.err
 }
 
-// SentBody returns what is kept of the first attempt of each job that has attempts.
+// SentBody returns a kept body of the first attempt of each job that has attempts.
 func (d *drawer) SentBody(_ context.Context, id core.ID, number int) (string, error) {
 	if number == 1 && len(d.attempts[id]) > 0 {
 		return "kept", d.err

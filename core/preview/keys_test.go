@@ -7,7 +7,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestKeysAreBounded: more keys than are remembered are told, and take no memory.
+// TestKeysAreBounded: the result says that there are more keys than it remembers, and these take no memory.
 func TestKeysAreBounded(t *testing.T) {
 	n := 0
 	s := Side{Decide: func(core.Event) Outcome {

@@ -72,7 +72,7 @@ const (
 	After         // the new one
 )
 
-// Names of what may differ in a job beside the settings of its consumer.
+// Names of the differences in a job beside the settings of its consumer.
 const (
 	InBody     = "body" // with its content type, and whether it can be made
 	InLine     = "line"
@@ -90,7 +90,7 @@ type Tally struct {
 	Jobs      [2]int         // events with a job
 	Won, Lost int            // events with a job on the After side only, or the Before side only
 	Changed   int            // events whose job is another one, or whose filter fails on one side
-	Changes   map[string]int // of Changed, by the name of what differs
+	Changes   map[string]int // of Changed, by the name of the difference
 
 	Unmade    [2]int // jobs whose body cannot be made
 	Undecided [2]int // events without a job, since the filter fails
@@ -114,7 +114,7 @@ type Example struct {
 	At      time.Time
 	Lane    core.Lane
 	Kind    string   // won, lost or changed
-	Changes []string // of a changed job: the names of what differs
+	Changes []string // of a changed job: the names of the differences
 	Why     string   // why one side has no job, or no body
 	Diff    []string // of the bodies, if they differ; see [Diff]
 }
@@ -172,7 +172,7 @@ type Comparison struct {
 type entry struct {
 	Tally
 	lined    [2]bool
-	settings []string       // the names of those that differ
+	settings []string       // the names of the settings that differ
 	examples map[string]int // by kind
 
 	// Of the present event.
@@ -367,7 +367,7 @@ func (t *entry) count(side int, j *Job) {
 	}
 }
 
-// changes returns the names of what differs between two jobs.
+// changes returns the names of the differences between two jobs.
 func (j *Job) changes(other *Job) (names []string) {
 	for _, f := range []struct {
 		name string

@@ -54,7 +54,7 @@ func compare(before, after preview.Side, n int) preview.Report {
 	return c.Report()
 }
 
-// TestDifferences: what makes a difference for one event, and what is said about it.
+// TestDifferences: the differences for one event, with their texts.
 func TestDifferences(t *testing.T) {
 	none := preview.Outcome{}
 	fails := preview.Outcome{Undecided: []core.Undecided{{Lane: "handler/mail", Why: errors.New("too many steps")}}}

@@ -42,7 +42,7 @@ type Answer struct {
 	Response   string         // the part of the reply that an attempt keeps
 	TooLarge   bool           // the reply was 2xx and has more bytes than are read
 	RetryAfter time.Duration  // the Retry-After of the reply; zero if there was none
-	Exchange   *core.Exchange // what was sent and received; nil if it is not recorded
+	Exchange   *core.Exchange // the request and the reply; nil if they are not recorded
 }
 
 // A Caller makes calls of steps, with the job in headers. The deadline of ctx is the

@@ -18,7 +18,7 @@ type OverviewOptions struct {
 	// Stats returns the state of the gateway; see [manage.Statistics].
 	Stats func(context.Context) (manage.Stats, error)
 
-	// Topology returns what is configured.
+	// Topology returns the topology of the configuration.
 	Topology func() wire.Topology
 
 	// Look returns the news since a cursor; see [manage.Tail].
@@ -60,7 +60,7 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// topology answers with what is configured.
+// topology answers with the topology of the configuration.
 func (v *overviewRoutes) topology(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, v.Topology())
 	return nil

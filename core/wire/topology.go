@@ -1,6 +1,6 @@
 package wire
 
-// Topology is what is configured: the sources, where their events go, and the places for alerts.
+// Topology has the configured sources, the consumers of their events, and the places for alerts.
 // It has no secrets. Lists are by name, and never null.
 type Topology struct {
 	Sources   []ConfiguredSource   `json:"sources"`

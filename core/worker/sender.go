@@ -22,5 +22,5 @@ type Reply struct {
 	Final      bool           // trying again cannot help
 	Unsent     bool           // nothing was sent, so the reply says nothing about the handler
 	RetryAfter time.Duration  // the least wait that the handler asked for; zero if it asked for none
-	Exchange   *core.Exchange // what was sent and received; nil if it is not recorded
+	Exchange   *core.Exchange // the request and the reply; nil if they are not recorded
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of what a slice of an operation does to jobs and events.
+// Checks of the changes that a slice of an operation makes to jobs and events.
 
 // canceledJob stores a job and cancels it.
 func (r *rig) canceledJob() core.Job {

@@ -181,7 +181,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// likeDelivered requires that each delivery of a listen is that of the gateway itself: the same body
+// likeDelivered requires that listen makes the same deliveries as the gateway itself: the same body
 // and headers, but for the time of the signature.
 func (g *gateway) likeDelivered(r *receiver.Receiver, got []receiver.Delivery) {
 	g.t.Helper()

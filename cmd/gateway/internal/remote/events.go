@@ -167,7 +167,7 @@ func (t Tail) Look(ctx context.Context, from manage.Cursor, follow []core.ID) (m
 	return news.Core(), err
 }
 
-// Topology reads what is configured: GET /api/topology.
+// Topology reads the topology of the configuration: GET /api/topology.
 func (c *Client) Topology(ctx context.Context) (topology wire.Topology, err error) {
 	err = c.get(ctx, &topology, nil, "topology")
 	return topology, err
