@@ -27,12 +27,8 @@ func (g *Gateway) operationTarget(c *config.Config, bell *core.Bell) (worker.Tar
 	if err != nil {
 		return worker.Target{}, err
 	}
-	every := 100 * time.Millisecond
-	if g.Rest > DefaultRest { // each commit is a request
-		every = time.Second
-	}
 	doer := operate.New(operate.Deps{
-		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: every,
+		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: sliceEvery(g.Rest),
 	})
 	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: c.Worker.Lease(operate.Timeout)}, nil
 }
@@ -51,4 +47,26 @@ func operationsOf(c *config.Config, store operate.Store, clock core.Clock, ids *
 	operations := manage.NewOperations(w, ids, clock)
 	operations.Names = names(c)
 	return operations, nil
+}
+
+// Doer returns what does operations in a program that has no worker: see [operate.Doer.Drive].
+func Doer(c *config.Config, store core.Store, clock core.Clock) (*operate.Doer, error) {
+	ids := core.NewIDs(clock)
+	w, err := walker(c, store, ids)
+	if err != nil {
+		return nil, err
+	}
+	return operate.New(operate.Deps{
+		Walker: w, Worklist: store, Mover: quietRunner(c, store, clock), IDs: ids, Clock: clock, Bell: &core.Bell{},
+		Observe: func(core.Fact) {}, Every: sliceEvery(RestOf(c.Database)),
+	}), nil
+}
+
+// sliceEvery returns the time between two slices at the default rate. On a database with a long rest each
+// commit is a request, and it gets fewer and larger slices.
+func sliceEvery(rest time.Duration) time.Duration {
+	if rest > DefaultRest {
+		return time.Second
+	}
+	return 100 * time.Millisecond
 }
