@@ -89,3 +89,40 @@ func OperationPlanOf(p manage.Plan) OperationPlan {
 	}
 	return plan
 }
+
+// Core returns the operation.
+func (o Operation) Core() core.Operation {
+	return core.Operation{
+		ID: core.ID(o.ID), Action: core.Action(o.Action), To: List(o.To, LaneOf), Rate: o.Rate, By: string(o.By),
+		Filter: o.Filter.Core(), State: core.OperationState(o.State), Error: string(o.Error), Looked: o.Looked, Acted: o.Acted, Skipped: o.Skipped,
+		CreatedAt: o.CreatedAt.Time, StartedAt: o.StartedAt.Time, FinishedAt: o.FinishedAt.Time,
+	}
+}
+
+// Core returns the filter.
+func (f OperationFilter) Core() core.OperationFilter {
+	filter := core.OperationFilter{
+		Status: string(f.Status), Source: string(f.Source), Type: string(f.EventType), Since: f.Since.Time, Until: f.Until.Time,
+		Error: string(f.Error), Match: string(f.Match),
+	}
+	if f.Consumer != "" {
+		filter.Lane = LaneOf(string(f.Consumer))
+	}
+	return filter
+}
+
+// Core returns the page.
+func (o Operations) Core() core.Page[core.Operation] {
+	return core.Page[core.Operation]{Items: List(o.Operations, Operation.Core), More: o.Next != ""}
+}
+
+// Core returns the plan of an operation.
+func (p OperationPlan) Core(op core.Operation) manage.Plan {
+	op.Rate = p.Rate
+	plan := manage.Plan{Operation: op, Matches: p.Matches, More: p.More, Skipped: p.Skipped, Consumers: map[core.Lane]int{},
+		Sample: List(p.Sample, func(id string) core.ID { return core.ID(id) }), Takes: time.Duration(p.Seconds) * time.Second}
+	for name, n := range p.Consumers {
+		plan.Consumers[LaneOf(name)] = n
+	}
+	return plan
+}

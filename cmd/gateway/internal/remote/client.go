@@ -1,6 +1,6 @@
 // Package remote is a client of the management API of a gateway.
 //
-// The idea to know: the services of a [Client] ([Events], [Jobs], [Queues], [Runs], [Tail],
+// The idea to know: the services of a [Client] ([Events], [Jobs], [Queues], [Runs], [Operations], [Tail],
 // [Breakers]) have the methods of the services in core/manage, with the same results and
 // refusals. The server answers each request with that service, and core/wire has both
 // directions of each record. So a caller works on a database or through a server with the same
