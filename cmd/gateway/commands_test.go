@@ -45,7 +45,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 	for _, p := range paths {
 		transcripts.WriteString(read(t, p))
 	}
-	operations := read(t, chapterFile("operations"))
+	chapter := read(t, chapterFile("production"))
 	commands := everyCommand(newRoot(newApp(session{}.system(nil, nil))))
 	for path, c := range commands {
 		if c.Short == "" || c.Long == "" || strings.HasSuffix(c.Short, ".") || !strings.HasSuffix(strings.TrimSpace(c.Long), ".") {
@@ -54,8 +54,8 @@ func TestEveryCommandIsShown(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^  (source <\()?` + path + `\b`).MatchString(c.Example) {
 			t.Errorf("%s: its examples do not run it: %s", path, c.Example)
 		}
-		if !strings.Contains(operations, "\n| `"+path) {
-			t.Errorf("%s has no row in the table of chapter operations", path)
+		if !strings.Contains(chapter, "\n| `"+path) {
+			t.Errorf("%s has no row in the table of the chapter production", path)
 		}
 		for what, line := range map[string]string{"works": "^(! )?exec (sh -c .*)?", "is used wrongly": "^exits 2 "} {
 			if !regexp.MustCompile("(?m)" + line + path + `( |$)`).MatchString(transcripts.String()) {

@@ -106,6 +106,17 @@ func (a *app) deadJobs(c *cobra.Command) []cobra.Completion {
 	})
 }
 
+// recentOperations offers the newest operations.
+func (a *app) recentOperations(c *cobra.Command) []cobra.Completion {
+	return a.offer(c, func(ctx context.Context, op *operator) (words []cobra.Completion) {
+		page, _ := op.operations.List(ctx, "", offered)
+		for _, o := range page.Items {
+			words = append(words, cobra.CompletionWithDesc(string(o.ID), terminal.Visible(string(o.Action)+" "+string(o.State)+" "+filterText(o))))
+		}
+		return words
+	})
+}
+
 // runsIn offers the newest runs in the given statuses, or in any status if there are none.
 func (a *app) runsIn(statuses ...core.RunStatus) completer {
 	return func(c *cobra.Command) []cobra.Completion {

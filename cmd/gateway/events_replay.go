@@ -23,7 +23,9 @@ oldest of them first. Asks before, unless -y is given; --dry-run only counts. Ev
 come in from then on are left out.
 
 What ends early says how far it came, and how to go on: with --from and --to, which
-replay all that is selected between two events.`
+replay all that is selected between two events.
+
+"gateway operations begin replay" replays all that match an expression, or to some consumers only.`
 
 // newEventsReplay makes "gateway events replay": stored events get new jobs under the present
 // configuration. It asks POST /api/events/replay with --url, and manage.Events.Replay

@@ -23,7 +23,7 @@ var namedCommands = []struct {
 	{"../../infra/compose/compose.yaml", regexp.MustCompile(`exec gateway gateway (.*)`), 1},
 	{"../../.github/workflows/ci.yml", regexp.MustCompile(`gateway:devel (\w+)`), 1},
 	{"manual/functions.md", regexp.MustCompile(`secrets run gateway (.*)`), 2},
-	{"manual/operations.md", regexp.MustCompile(`gateway\.env \\\n +gateway (.*)`), 1},
+	{"manual/production.md", regexp.MustCompile(`gateway\.env \\\n +gateway (.*)`), 1},
 	{"../../infra/sam/secrets", regexp.MustCompile(`secrets run gateway (.*)`), 1},
 	{"../../infra/sam/alarms.yaml", regexp.MustCompile(`"gateway ([^"]+)"`), 2},
 	{"../../.goreleaser.yaml", regexp.MustCompile(`"gateway (\w+)"`), 1},

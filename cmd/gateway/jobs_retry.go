@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
@@ -14,10 +15,13 @@ import (
 // manage.Jobs on the database without --url. A job of a workflow is refused (exit code 1): its
 // run has moved on, and only a redrive continues it.
 //
+// With a flag that selects among the dead jobs, or that is about the pace, it begins an operation: see
+// newOperationsBegin.
+//
 // It does not ask the user before. A retry loses nothing, and a receiver that was repaired
 // needs it soon.
 func newJobsRetry(a *app) *cobra.Command {
-	var handler string
+	f := operationFlags{yes: true}
 	c := remotely(&cobra.Command{
 		Use:   "retry [job id]",
 		Short: "Make dead jobs available again, or try one now",
@@ -25,22 +29,32 @@ func newJobsRetry(a *app) *cobra.Command {
 of one handler or queue, or all of them. A job that is given by its id is also brought back if
 it is canceled, and tried now if it waits for its backoff or its time. A running gateway picks
 them up by itself.
-Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.`,
+Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.
+
+With --source, --event-type, --since, --until, --error, --rate, --dry-run or --detach the retry is
+an operation: it is done at a rate and goes on if this command ends; see "gateway operations".`,
 		Example: `  gateway jobs retry
+  gateway jobs retry --handler billing --error timeout --since 1d --dry-run
   gateway jobs retry --handler billing
   gateway jobs retry 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
 		Args: arguments(0, 1, "the job id"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return a.retryAll(c, handler)
-			}
-			if handler != "" {
+			selects := slices.IndexFunc(commonFlags, c.Flags().Changed)
+			switch {
+			case len(args) > 0 && f.handler != "":
 				return usagef("give a job id or --handler, not both")
+			case len(args) > 0 && selects >= 0:
+				return usagef("give a job id or --%s, not both", commonFlags[selects])
+			case len(args) > 0:
+				return a.retryOne(c, args[0])
+			case selects >= 0:
+				return a.retrySelected(c, f)
 			}
-			return a.retryOne(c, args[0])
+			return a.retryAll(c, f.handler)
 		},
 	})
-	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
+	c.Flags().StringVar(&f.handler, "handler", "", "only jobs of this `handler`, or of queue/<name>")
+	f.registerCommon(a, c, "jobs made")
 	a.complete(c, "handler", a.consumerNames)
 	c.ValidArgsFunction = a.completeArgument(a.deadJobs)
 	return c
@@ -66,6 +80,16 @@ func (a *app) retryAll(c *cobra.Command, handler string) error {
 		}
 		return a.printRetried(n)
 	})
+}
+
+// retrySelected retries dead jobs as an operation.
+func (a *app) retrySelected(c *cobra.Command, f operationFlags) error {
+	f.status = string(core.Dead)
+	op, err := f.operation(core.RetryAction, a.clock())
+	if err != nil {
+		return err
+	}
+	return a.ask(c.Context(), func(o *operator) error { return a.begin(c, o, op, f) })
 }
 
 // retryOne retries a job. The job must be dead or canceled, or wait for its next attempt.

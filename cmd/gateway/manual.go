@@ -34,7 +34,7 @@ var manual = []topic{
 	{"config-files", "Variables, overlays, files at an address, reload"},
 	{"configuration", "Every field of gateway.yaml"},
 	{"databases", "SQLite, PostgreSQL, MySQL, Cloudflare D1"},
-	{"operations", "Commands, production, retention, backups, health"},
+	{"production", "Commands, production, retention, backups, health"},
 	{"recipes", "Change secrets, move to PostgreSQL, restore, size the disk"},
 	{"metrics-and-logs", "Prometheus, logs, OpenTelemetry traces"},
 	{"http-api", "The management API"},

@@ -74,6 +74,12 @@ type operator struct {
 	breakers breakerService
 	holds    holdService
 	lines    lineService
+
+	operations operationService
+
+	// drive does an operation beside the gateways that run; nil for a server, which does it itself.
+	drive func(ctx context.Context, id core.ID, seen func(core.Operation)) (core.Operation, error)
+
 	handlers func(context.Context) ([]string, error) // the names of the configured handlers
 
 	close func()
@@ -121,6 +127,14 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 	if err != nil {
 		return nil, err
 	}
+	operations, err := gateway.Operations(cfg, s, clock)
+	if err != nil {
+		return nil, err
+	}
+	doer, err := gateway.Doer(cfg, s, clock)
+	if err != nil {
+		return nil, err
+	}
 	jobs := gateway.Jobs(cfg, s, clock)
 	// An event's jobs are shown with the reasons why they wait, which depend on the gates of
 	// their lanes.
@@ -141,6 +155,10 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		breakers: gateway.Breakers(cfg, s, clock),
 		holds:    gateway.Holds(cfg, s, clock),
 		lines:    gateway.Lines(cfg, s, clock),
+
+		operations: operations,
+		drive:      doer.Drive,
+
 		handlers: func(context.Context) ([]string, error) {
 			return wire.List(cfg.SortedHandlers(), func(h config.Handler) string { return h.Name }), nil
 		},

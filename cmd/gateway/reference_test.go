@@ -111,7 +111,7 @@ var repeatedDefaults = []struct{ file, text, field, value string }{
 	{chapterFile("databases"), "default `gateway.db`", "database.url", "gateway.db"},
 	{chapterFile("databases"), "by default 300 seconds after they were taken (`worker.stale_threshold_secs`)", "worker.stale_threshold_secs", "300"},
 	{chapterFile("databases"), "by default 300 s after the jobs were taken", "worker.stale_threshold_secs", "300"},
-	{chapterFile("operations"), "`worker.retention_hours` after it ended: 72", "worker.retention_hours", "72"},
+	{chapterFile("production"), "`worker.retention_hours` after it ended: 72", "worker.retention_hours", "72"},
 	{chapterFile("recipes"), "3 without the field", "worker.retention_hours", "72"},
 	{chapterFile("recipes"), "With the default of 5 attempts", "delivery.default_retry.max", "5"},
 	{chapterFile("recipes"), "Five failures in a row", "handlers.*.circuit_breaker.failures", "5"},

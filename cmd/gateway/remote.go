@@ -201,7 +201,10 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		breakers: c.Breakers(),
 		holds:    c.Holds(),
 		lines:    c.Lines(),
-		stats:    c.Stats,
+
+		operations: c.Operations(),
+
+		stats: c.Stats,
 		handlers: func(ctx context.Context) ([]string, error) {
 			stats, err := c.Glance(ctx)
 			return wire.List(stats.Handlers, func(h wire.HandlerStats) string { return h.Name }), err

@@ -52,6 +52,7 @@ var commands = []func(*app) *cobra.Command{
 	newListen,
 	newJobs,
 	newLines,
+	newOperations,
 	newQueues,
 	newHold,
 	newRelease,

@@ -218,6 +218,7 @@ func (c *cage) operate() {
 		"events list", "events list --source nobody", "inspect " + c.ids["events"], "inspect 01J90000000000000000000001",
 		"queues dlq pulled", "jobs list --status dead", "jobs errors", "jobs list --handler fails", "jobs retry " + c.ids["jobs"], "jobs retry --handler absent", "jobs retry",
 		"events replay --dry-run", "events replay --source other -y", "events replay -y --limit 3", "events cancel 01J90000000000000000000001",
+		"operations begin retry --handler fails --dry-run", "operations begin replay --source other --match $.a -y", "operations list", "operations inspect 01J90000000000000000000001", "operations watch 01J90000000000000000000001", "operations cancel 01J90000000000000000000001",
 		"queues list", "queues inspect pulled", "queues peek pulled --limit 100", "queues peek open --limit 100", "queues retry pulled",
 		"workflow-runs list", "workflow-runs inspect " + c.ids["workflow-runs"], "workflow-runs inspect --data " + c.ids["workflow-runs"],
 		"workflow-runs redrive --from failed " + c.ids["workflow-runs"], "workflow-runs cancel " + c.ids["workflow-runs"],
