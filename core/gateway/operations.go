@@ -30,7 +30,7 @@ func (g *Gateway) operationTarget(c *config.Config, bell *core.Bell) (worker.Tar
 	doer := operate.New(operate.Deps{
 		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: sliceEvery(g.Rest),
 	})
-	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: c.Worker.Lease(operate.Timeout)}, nil
+	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: operate.Lease}, nil
 }
 
 // Operations returns the service of operations. A worker of a running gateway does them.

@@ -17,8 +17,13 @@ const (
 	// rest is the pause after a slice without matches, which only reads.
 	rest = 10 * time.Millisecond
 
-	// Timeout is the least lease that an attempt needs.
+	// Timeout bounds an attempt.
 	Timeout = 10 * time.Second
+
+	// Lease is how long the job of an operation is leased, and so how long an operation rests if its
+	// worker vanishes. It may be short: if an attempt outlasts it, two workers do slices, and of two slices
+	// with one Seq only one takes effect.
+	Lease = 15 * time.Second
 )
 
 // Worklist is the part of a store that gives jobs back and completes them.

@@ -50,9 +50,9 @@ func Invariants() []Invariant {
 			WHERE jobs.id = line_slots.job_id AND (jobs.finished_at IS NULL OR jobs.status = 'dead' AND line_slots.stopped_at > 0))`},
 		{"jobs with two slots", `SELECT COUNT(*) FROM (SELECT 1 FROM line_slots GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
 		// An ack leaves no attempt, since its consumer keeps the result. A wait leaves none
-		// either, and a step counts its attempts itself.
+		// either, a step counts its attempts itself, and an operation sends nothing.
 		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
-			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND NOT EXISTS (SELECT 1 FROM attempts
+			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND lane NOT LIKE 'operation/%' AND NOT EXISTS (SELECT 1 FROM attempts
 				WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
 		{"successful attempts of jobs that are not completed", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
 			WHERE error = '' AND status <> 'completed'`},
