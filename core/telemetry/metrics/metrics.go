@@ -58,6 +58,7 @@ type Metrics struct {
 	purges   purges
 	requests *requests
 	closed   words // connections
+	ended    operations
 	store    *ops
 	refusals atomic.Pointer[words] // nil before Clients
 
@@ -96,6 +97,7 @@ func New(o Options) *Metrics {
 		purges:   newPurges(f),
 		requests: newRequests(f),
 		closed:   newClosed(f),
+		ended:    newOperations(f),
 		store:    newOps(f),
 	}
 	m.Configure(o.Names)
@@ -158,6 +160,8 @@ func (m *Metrics) Observe(f core.Fact) {
 		now.workflows.calledIn(f)
 	case core.Skipped:
 		now.schedules.passed(f)
+	case core.OperationEnded:
+		m.ended.over(f)
 	case core.Purged:
 		m.purges.purged(f)
 	case core.Reloaded:

@@ -97,7 +97,6 @@ var logged = map[string]string{
 	"LaneHeld":            "held_seconds is read at each scrape, also of holds that other processes made",
 	"LaneReleased":        "held_seconds is read at each scrape",
 	"OperationBegun":      "an operator makes few of them, and their rows have the counts",
-	"OperationEnded":      "the rows of operations have the counts",
 	"LineSkipped":         "lines_stopped is read at each scrape",
 	"Drained":             "what an operator did to one queue is told once",
 	"ClocksDiffer":        "a gauge tells the difference",
@@ -208,7 +207,9 @@ func TestFactsMoveNumbers(t *testing.T) {
 		{core.LaneHeld{Hold: core.Hold{Lane: "handler/billing"}}, nil},
 		{core.LaneReleased{Lane: "handler/billing"}, nil},
 		{core.OperationBegun{}, nil},
-		{core.OperationEnded{}, nil},
+		{core.OperationEnded{Operation: core.Operation{State: core.OperationFinished}}, []string{`operations_total{state="finished"} +1`}},
+		{core.OperationEnded{Operation: core.Operation{State: core.OperationFailed}}, []string{`operations_total{state="failed"} +1`}},
+		{core.OperationEnded{Operation: core.Operation{State: core.OperationCanceled}}, []string{`operations_total{state="canceled"} +1`}},
 		{core.LineSkipped{}, nil},
 		{core.Drained{Messages: 2}, nil},
 
@@ -465,6 +466,7 @@ jobs gauge
 jobs_created_total counter
 lines_stopped gauge
 oldest_due_seconds gauge
+operations_total counter
 purges_total counter
 queue_depth gauge
 queue_messages_total counter
