@@ -8,7 +8,8 @@
 //
 //	failure ─▶ Desk ─────────────────▶ Accept ─┐
 //	health ──▶ Health ───────────────▶ Accept ─┼─▶ lane alert/<id> ─▶ worker ─▶ Sender ─▶ place
-//	death ───▶ Obituaries ─▶ Settle or Transit ┘
+//	death ───▶ Obituaries ─▶ Settle or Transit ┤
+//	end ─────▶ Endings ────▶ Settle ───────────┘
 //
 // Any client can cause failed verifications, at any rate. So a [Desk] counts them and sends
 // at most one alert a minute and source. Within a process its own count ensures that. In a
@@ -17,6 +18,8 @@
 // Each dead job and each failed workflow run needs an operator: [Obituaries] are made for
 // all of them, but never for an alert. [Pace] spaces the posts to a chat service that would
 // refuse a burst; meanwhile the alerts wait in their lane.
+//
+// [Endings] are about operations that are over.
 //
 // [Health] looks once a minute, in one process, for lanes that lag, old holds and quiet sources,
 // and at breakers as soon as they move. Each transition causes one alert, whichever process
@@ -50,6 +53,7 @@ const (
 	Lag                 Kind = "lag"                  // a lane has a due job that is old, or no more
 	Held                Kind = "held"                 // a hold is old
 	Quiet               Kind = "quiet"                // no event came from a source for long
+	OperationFinished   Kind = "operation_finished"   // an operation finished or failed
 )
 
 // EventType returns the type of the events that are alerts of this kind.
@@ -130,6 +134,8 @@ type notice struct {
 	Queue     string `json:"queue,omitempty"`
 	Workflow  string `json:"workflow,omitempty"`
 	JobID     string `json:"job_id,omitempty"`
+	Operation string `json:"operation,omitempty"`
+	Action    string `json:"action,omitempty"` // of the operation
 	Attempts  int    `json:"attempts,omitempty"`
 	Error     string `json:"error,omitempty"`
 	Reason    string `json:"reason,omitempty"`

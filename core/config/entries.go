@@ -162,8 +162,8 @@ type Alert struct {
 	// types are not signed.
 	SigningSecret Secrets `yaml:"signing_secret"`
 	// On lists the kinds of alerts: dlq, verification_failure, circuit_opened, circuit_closed,
-	// lag, held, quiet; required.
-	On []string `yaml:"on" required:"" oneof:"dlq verification_failure circuit_opened circuit_closed lag held quiet"`
+	// lag, held, quiet, operation_finished; required.
+	On []string `yaml:"on" required:"" oneof:"dlq verification_failure circuit_opened circuit_closed lag held quiet operation_finished"`
 	// Interval is the shortest time between two alerts that the same breaker opened, or that
 	// the same consumer lags, 0s to 1d, default 600s.
 	Interval Duration `yaml:"interval" range:"0s 1d"`

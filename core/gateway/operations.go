@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/alert"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
@@ -29,6 +30,7 @@ func (g *Gateway) operationTarget(c *config.Config, bell *core.Bell) (worker.Tar
 	}
 	doer := operate.New(operate.Deps{
 		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: sliceEvery(g.Rest),
+		Ending: alert.NewEndings(g.ids(), c.Delivery.DefaultRetry.Max, places(c)).Of,
 	})
 	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: operate.Lease}, nil
 }

@@ -47,6 +47,9 @@ type Deps struct {
 	Bell     *core.Bell
 	Observe  core.Observer
 
+	// Ending makes the alert about an operation that is over; nil makes none. See [alert.Endings].
+	Ending func(op core.Operation, at time.Time) *core.Arrival
+
 	// Every is the time between two slices at the default rate. A database where each commit is
 	// a request gets fewer and larger ones.
 	Every time.Duration
@@ -182,11 +185,7 @@ func (d *Doer) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSet
 	var errs error
 	for i, e := range ends {
 		if e.Final {
-			_, err := d.Worklist.Settle(ctx, core.Outcome{
-				JobID: e.Job.ID, Lease: e.Job.Lease, Lane: e.Job.Lane, Status: core.Completed, At: e.At,
-				Attempt: core.Attempt{Number: e.Job.Number(), StartedAt: e.At},
-			})
-			settled[i].Status, errs = core.Completed, errors.Join(errs, err)
+			settled[i].Status, errs = core.Completed, errors.Join(errs, d.complete(ctx, e))
 			continue
 		}
 		due := e.At.Add(e.RetryAfter)
@@ -194,4 +193,30 @@ func (d *Doer) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSet
 		errs = errors.Join(errs, d.Worklist.Release(ctx, due, e.Job.Job))
 	}
 	return settled, errs
+}
+
+// complete completes the job of an operation that is over, with the alert about it.
+func (d *Doer) complete(ctx context.Context, e core.StepEnd) error {
+	o := core.Outcome{
+		JobID: e.Job.ID, Lease: e.Job.Lease, Lane: e.Job.Lane, Status: core.Completed, At: e.At,
+		Attempt: core.Attempt{Number: e.Job.Number(), StartedAt: e.At},
+	}
+	if d.Ending != nil {
+		op, err := d.Store.Operation(ctx, e.Job.EventID)
+		if err != nil && !core.IsKind(err, core.NotFound) {
+			return err
+		}
+		if err == nil {
+			o.GivesRise = d.Ending(op, e.At)
+		}
+	}
+	settlement, err := d.Worklist.Settle(ctx, o)
+	if err != nil || o.GivesRise == nil || len(settlement.Lost) > 0 {
+		return err
+	}
+	for _, j := range o.GivesRise.Jobs {
+		d.Bell.Ring(j.Lane)
+	}
+	d.Observe(core.Accepted{Event: o.GivesRise.Event, Jobs: len(o.GivesRise.Jobs), Asked: o.GivesRise.Jobs})
+	return nil
 }

@@ -232,3 +232,47 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// The alert about an operation is stored with the completion of its job: once, and only for the worker
+// that holds the job.
+func TestEndingIsStoredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.put("shop", "{}", "handler/a")
+		w.fail("handler/a", "timeout")
+		time.Sleep(time.Second)
+		var states []core.OperationState
+		w.deps.Ending = func(op core.Operation, at time.Time) *core.Arrival {
+			states = append(states, op.State)
+			return &core.Arrival{Event: core.Event{ID: w.ids.Next(), Source: core.AlertSource, Type: "alert.operation_finished", Payload: []byte("{}"), CreatedAt: at},
+				Jobs: []core.NewJob{{ID: w.ids.Next(), Lane: "alert/x", MaxAttempts: 1}}}
+		}
+		w.begin(core.Operation{Action: core.RetryAction, Filter: core.OperationFilter{Lane: "handler/a"}})
+		d := operate.New(w.deps)
+		jobs := w.take()
+		end, _, err := d.Attempt(context.Background(), jobs[0])
+		if err != nil || !end.Final {
+			t.Fatalf("Attempt = %+v, %v; want the end", end, err)
+		}
+		late := end
+		late.Job.Lease = "another"
+		for _, e := range []core.StepEnd{late, end, end} {
+			if _, err := d.Settle(context.Background(), e); err != nil {
+				t.Error(err)
+			}
+		}
+		page, err := w.Jobs(context.Background(), core.JobFilter{Lane: "alert/x", Limit: 10})
+		if err != nil || len(page.Items) != 1 || states[0] != core.OperationFinished {
+			t.Errorf("%d alerts, %v, of states %v; want one of a finished operation", len(page.Items), err, states)
+		}
+		accepted := 0
+		for _, f := range w.facts {
+			if _, ok := f.(core.Accepted); ok {
+				accepted++
+			}
+		}
+		if accepted == 0 || accepted > 2 {
+			t.Errorf("%d facts of an accepted alert; want one, or one each time that the same end is settled", accepted)
+		}
+	})
+}

@@ -29,6 +29,7 @@ handlers:
   billing: {source: app, events: [order.created], url: "${RECEIVER}/billing", circuit_breaker: off}
   notes: {source: app, events: [note.added], url: "${RECEIVER}/notes"}
   mail: {source: app, events: [mail.asked], url: "${RECEIVER}/mail", delay: 2h}
+alerts: {url: "${RECEIVER}/ended", on: [operation_finished]}
 workflows: {flow: {source: app, events: [order.shipped], steps: [{name: pack, url: "${RECEIVER}/pack"}]}}
 `
 
@@ -204,6 +205,17 @@ func (o *operated) check() {
 		if d.Attempt() > 10 {
 			o.t.Errorf("attempt %d of job %s, which was retried once", d.Attempt(), d.Job())
 		}
+	}
+	alerts := map[string]bool{}
+	for _, d := range o.r.At("/ended") {
+		var alert struct{ Alert, Operation string }
+		if err := json.Unmarshal([]byte(d.Body), &alert); err != nil || alert.Alert != "operation_finished" {
+			o.t.Errorf("alert %s, %v", d.Body, err)
+		}
+		alerts[alert.Operation] = true
+	}
+	if len(alerts) != len(o.operations) {
+		o.t.Errorf("%d alerts about the ends of %d operations", len(alerts), len(o.operations))
 	}
 	notes := map[string]bool{}
 	for _, d := range o.r.At("/notes") {
