@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -27,9 +28,17 @@ type Canceled struct {
 // Cancel ends the jobs of an event that no worker or consumer holds, and the workflow runs that no
 // worker has begun. Whatever is under way is left alone and counted: a job whose attempt fails is
 // tried again, unless a later Cancel ends it.
+//
+// The event of an operation is refused as [core.Invalid]: [Operations.Cancel] ends its job too.
 func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
 	c := Canceled{Event: id}
-	var err error
+	kinds, err := e.store.KindsOf(ctx, []core.ID{id})
+	if err != nil {
+		return Canceled{}, err
+	}
+	if k := kinds[id]; k.Source == core.AlertSource && strings.HasPrefix(k.Type, core.OperationEvent) {
+		return Canceled{}, core.Refuse(core.Invalid, "event %s is an operation; to end it, cancel the operation", id)
+	}
 	c.Cancellation, err = e.store.Cancel(ctx, e.clock(), id)
 	if core.IsKind(err, core.NotFound) {
 		return Canceled{}, ErrEvent

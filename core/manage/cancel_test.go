@@ -135,6 +135,23 @@ func TestCancelRings(t *testing.T) {
 	}
 }
 
+// The event of an operation is refused: without its job, the operation would run and be done by nobody.
+func TestCancelOperation(t *testing.T) {
+	e, w := desk(t, 0)
+	event := core.Event{ID: numbered(1), Source: core.AlertSource, Type: core.OperationEvent + "retry", Payload: []byte("{}"), CreatedAt: noon}
+	job := core.NewJob{ID: core.FirstID(noon), Lane: core.OperationLane, MaxAttempts: core.Unlimited}
+	if _, err := w.Accept(t.Context(), core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Cancel(t.Context(), event.ID)
+	if want := "event " + string(event.ID) + " is an operation; to end it, cancel the operation"; !core.IsKind(err, core.Invalid) || err.Error() != want || got.Canceled != 0 {
+		t.Errorf("Cancel = %+v, %v; want %q", got, err, want)
+	}
+	if j, err := w.Job(t.Context(), job.ID); err != nil || j.Status != core.Available {
+		t.Errorf("its job is %+v, %v; want that it is available", j, err)
+	}
+}
+
 // A second Cancel changes nothing, and says nothing to the log.
 func TestCancelAgain(t *testing.T) {
 	e, w := desk(t, 2)

@@ -16,6 +16,7 @@ type EventStore interface {
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Run(ctx context.Context, id core.ID) (core.Run, error)
 	Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
+	KindsOf(ctx context.Context, events []core.ID) (map[core.ID]core.EventKind, error)
 	Cancel(ctx context.Context, now time.Time, event core.ID) (core.Cancellation, error)
 	Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (int, error)
 }

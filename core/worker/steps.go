@@ -170,6 +170,6 @@ func (s *settler) postpone(batch []settlement) {
 		}
 		s.alarm.expect(due)
 		s.report.Released += len(jobs)
-		s.Observe(core.Released{Jobs: len(jobs), Why: "the work of their steps is not known yet"})
+		s.Observe(core.Released{Jobs: len(jobs), Why: "their work cannot be read yet"})
 	}
 }
