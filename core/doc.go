@@ -141,6 +141,9 @@
 //   - turn: the right of one process to do a periodic duty once. See [Upkeep].
 //   - purge: to delete finished records that are old enough.
 //   - drain: to delete the jobs of one lane.
+//   - audit: who changed what, when and from where. A change is what an operator asks for, and its
+//     entry is stored in the commit that makes it. See [Audit].
+//   - actor: the person or program that asks for a change. See [Actor].
 //   - role: the part of the API that a token opens. See [Role]. A role of the store is one of its
 //     interfaces, such as [Inbox].
 //

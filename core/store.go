@@ -458,6 +458,7 @@ type Store interface {
 	OperationLog
 	Holds
 	Lines
+	Audit
 	Upkeep
 	Close() error
 }

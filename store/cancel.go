@@ -25,6 +25,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, event core.ID) (core.
 		if err != nil {
 			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)
 		}
+		stmts = append(stmts, s.audited(ctx, s.sql.auditCanceled, []any{at, id})...)
 		results, err := s.write(ctx, append(stmts, s.sql.canceled.with(at, at, at, id), s.sql.canceledEvent.with(id))...)
 		if err != nil {
 			return core.Cancellation{}, fmt.Errorf("cancel the jobs of event %s: %w", event, err)

@@ -15,7 +15,7 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 // table from if there is one. A row whose key exists is an error.
 func (d Dialect) insert(into, columns, selection, from, where string) string {
 	sql := orElse(d.insertInto, "INSERT INTO ") + into + " (" + columns + ") "
-	if from == "" && d.insertValues != nil {
+	if from == "" && where == "" && d.insertValues != nil {
 		sql += d.insertValues(rowColumn().ReplaceAllString(d.sql(selection), "?"))
 	} else {
 		sql += d.selectRows(selection, from, where)

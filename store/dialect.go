@@ -177,7 +177,8 @@ var SQLite = Dialect{
 	// index b-tree.
 	tableOptions: map[string]string{"jobs": "WITHOUT ROWID", "attempts": "WITHOUT ROWID", "gates": "WITHOUT ROWID",
 		"history": "WITHOUT ROWID", "callbacks": "WITHOUT ROWID",
-		"line_slots": "WITHOUT ROWID", "line_places": "WITHOUT ROWID", "line_locks": "WITHOUT ROWID", "source_holds": "WITHOUT ROWID", "operation_picks": "WITHOUT ROWID"},
+		"line_slots": "WITHOUT ROWID", "line_places": "WITHOUT ROWID", "line_locks": "WITHOUT ROWID", "source_holds": "WITHOUT ROWID", "operation_picks": "WITHOUT ROWID",
+		"audit": "WITHOUT ROWID"},
 	indexIfNotExists: "IF NOT EXISTS",
 	dropIndexSQL:     "DROP INDEX IF EXISTS $index",
 	partialIndex:     "WHERE %s",
@@ -293,7 +294,7 @@ var MySQL = Dialect{
 		"gates": mysqlTable, "definitions": mysqlTable, "runs": mysqlTable, "steps": mysqlTable, "history": mysqlTable,
 		"callbacks": mysqlTable, "turns": mysqlTable, "step_texts": mysqlTable,
 		"line_slots": mysqlTable, "line_places": mysqlTable, "line_locks": mysqlTable, "source_holds": mysqlTable,
-		"operations": mysqlTable, "operation_picks": mysqlTable,
+		"operations": mysqlTable, "operation_picks": mysqlTable, "audit": mysqlTable,
 	},
 	// Generated columns in place of partial indexes. They are stored, since indexes on virtual
 	// columns have a history of defects in both servers.

@@ -72,6 +72,7 @@
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
 //     exchange.go has the form in which an attempt keeps its request and reply.
+//   - Audit: audit.go. The methods that change something for an operator add its statements.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
 //   - OperationLog: operations.go, with its statements in operationsql.go.
@@ -250,6 +251,15 @@
 //     with new ones. The statements on lines ask for that status, so sending them again does nothing.
 //   - The jobs of a retry are read through jobs_dead or jobs_canceled, lane by lane, in the order of
 //     their ids.
+//
+// # The audit
+//
+// The batch of an operator's change has one more statement, which inserts the entry of the change
+// ([core.EntryOf]). So a crash leaves both or neither, and a batch that is sent twice leaves one
+// entry, since the id of the entry was made before. The INSERT has a condition that is true if the
+// batch changes something: see audit.go. The batches of a Drain and of a Retry of many jobs have
+// none. There a read has just found jobs. If another process has taken them all since, there is an
+// entry without a change; there is never a change without an entry.
 //
 // # Purges
 //

@@ -229,13 +229,14 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 	if len(lanes) == 0 {
 		return nil, nil
 	}
-	var closes, reads [][]any
+	var closes, reads, guards [][]any
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
 		closes, reads = append(closes, []any{now.UnixMilli(), string(l)}), append(reads, []any{string(l)})
+		guards = append(guards, []any{now.UnixMilli(), string(l)})
 	}
-	results, err := s.write(ctx,
+	results, err := s.write(ctx, append([]Stmt{
 		s.sql.closeGate.on(closes...).sortedBy(closedLane).noMerge(),
-		s.sql.gates.on(reads...))
+		s.sql.gates.on(reads...)}, s.audited(ctx, s.sql.auditClosed, guards...)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("close breakers: %w", err)
 	}

@@ -157,6 +157,9 @@ func sendListings(ctx context.Context, s *Store) {
 	for _, f := range []core.RunFilter{{}, {Status: core.RunRunning}, {Workflow: "workflow"}, {EventID: id}, {Status: core.RunFailed, Workflow: "workflow", EventID: id}} {
 		_, _ = s.Runs(ctx, f)
 	}
+	for _, f := range []core.AuditFilter{{}, {Since: at, Until: at, Actor: "actor", Action: core.AuditDrain, Target: "target"}} {
+		_, _ = s.Audited(ctx, f)
+	}
 }
 
 // sentBy returns the statements that a store sends, each text once.

@@ -20,14 +20,20 @@ func (s *Store) Hold(ctx context.Context, now time.Time, lane core.Lane, until t
 	if err != nil {
 		return fmt.Errorf("hold lane %q: %w", lane, err)
 	}
-	results, err := s.write(ctx,
-		s.sql.insertGate.on([]any{string(lane)}),
+	stmts := []Stmt{s.sql.insertGate.on([]any{string(lane)})}
+	if entry := s.audited(ctx, s.sql.auditHeld, []any{until.UnixMilli(), at, reason, string(lane)}); len(entry) > 0 {
+		if s.sql.lockGate.sql != "" {
+			stmts = append(stmts, s.sql.lockGate.on([]any{string(lane)}))
+		}
+		stmts = append(stmts, entry...)
+	}
+	results, err := s.write(ctx, append(stmts,
 		s.sql.hold.on([]any{at, at, reason, until.UnixMilli(), string(lane)}).noMerge(),
-		s.sql.sourceHolds.with())
+		s.sql.sourceHolds.with())...)
 	if err != nil {
 		return fmt.Errorf("hold lane %q: %w", lane, err)
 	}
-	s.sources.observe(results[2].Rows)
+	s.sources.observe(results[len(results)-1].Rows)
 	return nil
 }
 
@@ -39,14 +45,15 @@ func (s *Store) Unhold(ctx context.Context, now time.Time, lanes ...core.Lane) (
 		return nil, nil
 	}
 	at := now.UnixMilli()
-	var ends, reads [][]any
+	var ends, reads, guards [][]any
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
 		ends, reads = append(ends, []any{at, string(l), at}), append(reads, []any{string(l)})
+		guards = append(guards, []any{at, string(l)})
 	}
-	results, err := s.write(ctx,
+	results, err := s.write(ctx, append([]Stmt{
 		s.sql.unhold.on(ends...).sortedBy(unheldLane).noMerge(),
 		s.sql.gates.on(reads...),
-		s.sql.sourceHolds.with())
+		s.sql.sourceHolds.with()}, s.audited(ctx, s.sql.auditReleased, guards...)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("end holds: %w", err)
 	}

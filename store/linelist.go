@@ -107,7 +107,8 @@ func (s *Store) Skip(ctx context.Context, now time.Time, id core.ID) (bool, erro
 	}) {
 		return false, nil
 	}
-	if _, err := s.write(ctx, append(s.lockLines([]lineRef{ref}), s.passStmts(now, []lineRef{ref})...)...); err != nil {
+	stmts := append(s.lockLines([]lineRef{ref}), s.audited(ctx, s.sql.auditSkipped, []any{string(id), ref.line})...)
+	if _, err := s.write(ctx, append(stmts, s.passStmts(now, []lineRef{ref})...)...); err != nil {
 		return false, fmt.Errorf("skip job %s: %w", id, err)
 	}
 	s.floors.jobWritten(now)
@@ -211,15 +212,18 @@ func (s *Store) reviveLined(ctx context.Context, now time.Time, refs []lineRef) 
 		return 0, nil
 	}
 	at := millis(now)
-	var holders, starts, others [][]any
+	var holders, starts, others, guards [][]any
 	for i := range refs {
 		refs[i].limit = 1
 		id, status := string(refs[i].job), string(refs[i].status)
 		holders = append(holders, []any{at, id, status})
 		starts = append(starts, []any{refs[i].line, id, id})
 		others = append(others, []any{at, id, status})
+		guards = append(guards, []any{status, id})
 	}
-	stmts := append(s.lockLines(refs), s.sql.reviveHolders.on(holders...), s.sql.startLines.on(starts...))
+	// The caller has found the jobs dead or canceled, and the lines are locked.
+	stmts := append(s.lockLines(refs), s.audited(ctx, s.sql.auditRevived, guards...)...)
+	stmts = append(stmts, s.sql.reviveHolders.on(holders...), s.sql.startLines.on(starts...))
 	held := len(stmts) - 2
 	stmts = append(stmts, s.enterStmts(s.sql.joinLine, refs)...)
 	stmts = append(stmts, s.sql.reviveOthers.on(others...).once(), s.sql.forgetStrays.with())

@@ -72,7 +72,8 @@ const operationColumns = `id, spec, state, error, seq, walked, looked, acted, sk
 
 // BeginOperation stores an operation with its event and job. See core.OperationLog.
 func (s *Store) BeginOperation(ctx context.Context, op core.Operation, a core.Arrival) error {
-	stmts := []Stmt{s.sql.insertOperation.on([]any{string(op.ID), specOf(op), string(op.State)}), s.eventStmt(a.Event)}
+	stmts := append(s.audited(ctx, s.sql.auditBegun, []any{string(op.ID)}),
+		s.sql.insertOperation.on([]any{string(op.ID), specOf(op), string(op.State)}), s.eventStmt(a.Event))
 	if _, err := s.write(ctx, append(stmts, s.jobStmts(a, true)...)...); err != nil {
 		return fmt.Errorf("begin operation %s: %w", op.ID, err)
 	}
@@ -124,7 +125,9 @@ func (s *Store) EndOperation(ctx context.Context, now time.Time, id core.ID, why
 	if why != "" {
 		state = core.OperationFailed
 	}
-	results, err := s.write(ctx, s.sql.endOperation.with(string(state), why, millis(now), string(id)), s.sql.operation.with(string(id)))
+	results, err := s.write(ctx, append([]Stmt{
+		s.sql.endOperation.with(string(state), why, millis(now), string(id)),
+		s.sql.operation.with(string(id))}, s.audited(ctx, s.sql.auditEnded, []any{now.UnixMilli(), string(id)})...)...)
 	if err != nil {
 		return core.Operation{}, fmt.Errorf("end operation %s: %w", id, err)
 	}

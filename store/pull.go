@@ -242,7 +242,8 @@ func (s *Store) drainChunk(ctx context.Context, now time.Time, lane core.Lane, b
 		ids[i] = []any{rowKey(p)}
 	}
 	stmts := []Stmt{s.sql.drainJobs.on(ids...).noMerge(), s.sql.drainedAttempts.on(ids...).noMerge()}
-	results, err := s.write(ctx, append(stmts, s.drainedLines(now, picks)...)...)
+	stmts = append(stmts, s.drainedLines(now, picks)...)
+	results, err := s.write(ctx, append(stmts, s.audited(ctx, s.sql.audit)...)...)
 	if err != nil {
 		return 0, 0, fmt.Errorf("drain lane %q: %w", lane, err)
 	}

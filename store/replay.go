@@ -17,7 +17,7 @@ func (s *Store) Replay(ctx context.Context, now time.Time, arrivals ...core.Arri
 	if len(arrivals) == 0 {
 		return 0, nil
 	}
-	stmts, reads := s.replayStmts(arrivals)
+	stmts, reads := s.replayStmts(ctx, arrivals)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return 0, fmt.Errorf("replay: %w", err)
@@ -58,15 +58,16 @@ func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.
 
 // replayStmts are the statements of a Replay. The last two, reads, tell which jobs and which
 // events are stored.
-func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
+func (s *Store) replayStmts(ctx context.Context, arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	var all core.Arrival // the runs of all arrivals; its event is not stored
-	var events, ready, later, ids [][]any
+	var events, ready, later, ids, guards [][]any
 	for _, a := range arrivals {
 		if id := string(a.Event.ID); len(events) == 0 || rowKey(events[len(events)-1]) != id {
 			events = append(events, []any{id})
 		}
 		now, then := jobRows(a, false)
 		ready, later = append(ready, now...), append(later, then...)
+		guards = append(guards, []any{string(a.Jobs[0].ID)}) // the jobs of an event are stored together
 		for _, j := range a.Jobs {
 			ids = append(ids, []any{string(j.ID)})
 		}
@@ -83,6 +84,7 @@ func (s *Store) replayStmts(arrivals []core.Arrival) (stmts []Stmt, reads int) {
 	}
 	stmts = append(stmts, s.linedStmts(arrivals...)...)
 	stmts = append(stmts, s.runStmts(all)...)
+	stmts = append(stmts, s.audited(ctx, s.sql.auditReplayed, guards...)...)
 	return append(stmts, s.sql.replayed.on(ids...), s.sql.stored.on(events...)), 2
 }
 

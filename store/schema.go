@@ -245,6 +245,17 @@ var schemaSteps = []string{
 		operation {key} NOT NULL,
 		item {key} NOT NULL,
 		PRIMARY KEY (operation, item)) {options operation_picks}`,
+	// Who changed what, see core.Audit. The time of an entry is that of its id. detail is a JSON
+	// object, or empty.
+	60: `CREATE TABLE IF NOT EXISTS audit (
+		id {key} NOT NULL PRIMARY KEY,
+		actor {key} NOT NULL,
+		role {key} NOT NULL,
+		address {key} NOT NULL,
+		via {key} NOT NULL,
+		action {key} NOT NULL,
+		target {key} NOT NULL,
+		detail {text} NOT NULL) {options audit}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -78,6 +78,7 @@ type statements struct {
 	runsSQL
 	transitSQL
 	chronicleSQL
+	auditSQL
 }
 
 // newStatements composes all statements of a dialect: about 100 texts, once for each [New].
@@ -105,5 +106,6 @@ func newStatements(d Dialect) statements {
 		runsSQL:       newRunsSQL(d),
 		transitSQL:    newTransitSQL(d),
 		chronicleSQL:  newChronicleSQL(d),
+		auditSQL:      newAuditSQL(d),
 	}
 }

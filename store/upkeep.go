@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -28,11 +29,12 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 			return s.reviveLined(ctx, now, []lineRef{{line: lineOf(job.Lane, job.Line).(string), job: id, status: job.Status}})
 		}
 		early := s.sql.retryEarly.with(millis(now), millis(now), string(id)).once()
-		return s.revive(ctx, now, early, s.sql.retryOne.with(millis(now), string(id)).once())
+		entry := s.audited(ctx, s.sql.auditRetried, []any{now.UnixMilli(), string(id)})
+		return s.revive(ctx, now, entry, early, s.sql.retryOne.with(millis(now), string(id)).once())
 	}
 	count, retry, args := s.sql.countDead, s.sql.retryAll, []any{}
 	if lane.Workflow() != "" { // changes no job, but lanes are no longer marked as strays
-		return s.revive(ctx, now, s.sql.retryLane.with(string(lane), int64(0), millis(now)).once())
+		return s.revive(ctx, now, nil, s.sql.retryLane.with(string(lane), int64(0), millis(now)).once())
 	}
 	if lane != "" {
 		count, retry, args = s.sql.countDeadLane, s.sql.retryLane, []any{string(lane)}
@@ -45,10 +47,14 @@ func (s *Store) Retry(ctx context.Context, now time.Time, id core.ID, lane core.
 	if err != nil {
 		return total, fmt.Errorf("retry: %w", err)
 	}
+	var entry []Stmt
+	if dead > 0 {
+		entry = s.audited(ctx, s.sql.audit) // once: the later chunks have the same id
+	}
 	dead += total
 	for ctx.Err() == nil {
 		chunk := append(append([]any{}, args...), int64(min(retryChunk, dead-total)), millis(now))
-		n, err := s.revive(ctx, now, retry.with(chunk...).once())
+		n, err := s.revive(ctx, now, entry, retry.with(chunk...).once())
 		total += n
 		if err != nil || n == 0 || total >= dead {
 			return total, err
@@ -74,11 +80,11 @@ func (s *Store) retryLined(ctx context.Context, now time.Time, lane core.Lane) (
 	return total, nil
 }
 
-// revive sends the statements of a Retry and returns how many jobs they changed. It also clears
-// the marks of strays: the jobs of a lane that has been a stray for long are ended, and the new
-// ones must get as much time as those of a new stray.
-func (s *Store) revive(ctx context.Context, now time.Time, stmts ...Stmt) (int, error) {
-	results, err := s.write(ctx, append(stmts, s.sql.forgetStrays.with())...)
+// revive sends the statements of a Retry, with those of its audit entry, and returns how many jobs
+// they changed. It also clears the marks of strays: the jobs of a lane that has been a stray for
+// long are ended, and the new ones must get as much time as those of a new stray.
+func (s *Store) revive(ctx context.Context, now time.Time, entry []Stmt, stmts ...Stmt) (int, error) {
+	results, err := s.write(ctx, slices.Concat(stmts, []Stmt{s.sql.forgetStrays.with()}, entry)...)
 	if err != nil {
 		return 0, fmt.Errorf("retry: %w", err)
 	}

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // closeBreakers closes breakers now, and returns the lanes whose breakers were open.
 func (r *rig) closeBreakers(lanes ...core.Lane) []core.Lane {
 	r.Helper()
-	closed, err := r.store.CloseBreakers(context.Background(), r.now, lanes...)
+	closed, err := r.store.CloseBreakers(r.asked(), r.now, lanes...)
 	if err != nil {
 		r.Fatalf("CloseBreakers(%v) = %v, want no error", lanes, err)
 	}

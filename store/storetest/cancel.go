@@ -52,7 +52,7 @@ var cancels = role{name: "Cancel", checks: []check{
 // cancel cancels the jobs of an event at the rig's time.
 func (r *rig) cancel(event core.ID) core.Cancellation {
 	r.Helper()
-	c, err := r.store.Cancel(context.Background(), r.now, event)
+	c, err := r.store.Cancel(r.asked(), r.now, event)
 	if err != nil {
 		r.Fatalf("Cancel(%s) failed: %v", event, err)
 	}

@@ -41,6 +41,15 @@ var columnChecks = map[string]string{
 	"attempts.sent_body":   saysSentBody,
 	"attempts.status_code": saysAttempts,
 
+	"audit.action":  saysAudited + "/with each filter",
+	"audit.actor":   saysAudited + "/with each filter",
+	"audit.address": saysRecord,
+	"audit.detail":  saysRecord,
+	"audit.id":      saysAudited,
+	"audit.role":    saysRecord,
+	"audit.target":  saysAudited + "/with each filter",
+	"audit.via":     saysRecord,
+
 	"callbacks.expires_at": saysAwaited,
 	"callbacks.run_id":     saysRecorded,
 	"callbacks.step_id":    saysAwaited,

@@ -97,6 +97,7 @@ var statementChecks = []struct {
 	{"Methods that read send no statement that writes", readsOnly},
 	{"An unreachable database is a refusal of kind Unavailable", withoutDatabase},
 	{"A batch sent twice has the effect of one", eachTwice},
+	{"A change that fails leaves no audit entry, and one that is made leaves its entry", faultyAudits},
 	{"A Take sent twice, with another Take in between, keeps the interval", takesBetween},
 	{"A Take sent twice, with a Hold in between, takes nothing more", holdBetween},
 	{"A Take beside a held source, sent twice, takes nothing more", besideHoldTwice},
@@ -327,6 +328,9 @@ func withoutDatabase(r *rig, f *Fault) {
 func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func() error {
 	ctx, s, refs := context.Background(), r.store, []core.Ref{refTo(j)}
 	return map[string]func() error{
+		"Record":        func() error { return s.Record(changing(core.AuditReload, "unreachable")) },
+		"Audited":       func() error { _, err := s.Audited(ctx, core.AuditFilter{}); return err },
+		"PurgeAudit":    func() error { _, err := s.PurgeAudit(ctx, r.now, 1); return err },
 		"Accept":        func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
 		"Due":           func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
 		"Take":          func() error { _, err := s.Take(ctx, r.now.Add(time.Hour), []core.Quota{r.quota(1)}); return err },

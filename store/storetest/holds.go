@@ -68,7 +68,7 @@ func (r *rig) hold(until time.Time, reason string) {
 // holdLane holds a lane.
 func (r *rig) holdLane(l core.Lane, until time.Time, reason string) {
 	r.Helper()
-	if err := r.store.Hold(context.Background(), r.now, l, until, reason); err != nil {
+	if err := r.store.Hold(r.asked(), r.now, l, until, reason); err != nil {
 		r.Fatalf("Hold(%q) = %v, want no error", l, err)
 	}
 }
@@ -76,7 +76,7 @@ func (r *rig) holdLane(l core.Lane, until time.Time, reason string) {
 // unhold ends holds now, and returns the lanes that were held.
 func (r *rig) unhold(lanes ...core.Lane) []core.Lane {
 	r.Helper()
-	released, err := r.store.Unhold(context.Background(), r.now, lanes...)
+	released, err := r.store.Unhold(r.asked(), r.now, lanes...)
 	if err != nil {
 		r.Fatalf("Unhold(%v) = %v, want no error", lanes, err)
 	}

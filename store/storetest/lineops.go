@@ -136,7 +136,7 @@ func lineAcks(r *rig) {
 // skip skips a job.
 func (r *rig) skip(id core.ID, want bool) {
 	r.Helper()
-	got, err := r.store.Skip(context.Background(), r.now, id)
+	got, err := r.store.Skip(r.asked(), r.now, id)
 	if got != want || err != nil {
 		r.Errorf("Skip(%s) = %t, %v; want %t", id, got, err, want)
 	}

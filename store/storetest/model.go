@@ -38,6 +38,7 @@ type Model struct {
 	parked     map[core.ID]parkedJob
 	numbers    map[core.Lane]time.Time // of sources: when they were last held
 	runRows
+	auditRows
 }
 
 // A delivery identifies an event that has a delivery id.
@@ -57,6 +58,7 @@ func NewModel(clock core.Clock) *Model {
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
 		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, operations: map[core.ID]core.Operation{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
+		auditRows: auditRows{auditIDs: core.NewIDs(clock), entries: map[core.ID]core.AuditEntry{}},
 	}
 }
 
@@ -216,7 +218,8 @@ func (m *Model) Recover(_ context.Context, now time.Time, lanes []core.Lane) (in
 
 // Retry implements [core.Upkeep]. An id may name a waiting job, which becomes due. Otherwise only
 // dead jobs are revived, and with an id a canceled one. A Retry begins the time of all strays anew.
-func (m *Model) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
+func (m *Model) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (n int, err error) {
+	defer func() { m.audit(ctx, n > 0) }()
 	m.mu.Lock()
 	clear(m.strays)
 	m.mu.Unlock()

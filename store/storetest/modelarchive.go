@@ -175,7 +175,8 @@ func (m *Model) Completed(context.Context) (n int, err error) {
 
 // Cancel implements [core.Operations]. A job that was canceled at the same time counts again, so
 // that a repetition has the same answer.
-func (m *Model) Cancel(_ context.Context, now time.Time, event core.ID) (c core.Cancellation, err error) {
+func (m *Model) Cancel(ctx context.Context, now time.Time, event core.ID) (c core.Cancellation, err error) {
+	defer func() { m.audit(ctx, c.Canceled > 0) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.events[event]; !ok {
@@ -205,9 +206,10 @@ func (m *Model) Cancel(_ context.Context, now time.Time, event core.ID) (c core.
 }
 
 // Replay implements [core.Upkeep].
-func (m *Model) Replay(_ context.Context, now time.Time, arrivals ...core.Arrival) (stored int, err error) {
+func (m *Model) Replay(ctx context.Context, now time.Time, arrivals ...core.Arrival) (stored int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer func() { m.audit(ctx, stored > 0) }()
 	for _, a := range arrivals {
 		e, known := m.events[a.Event.ID]
 		if e.CreatedAt = now; known {

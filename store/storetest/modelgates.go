@@ -236,7 +236,8 @@ func (m *Model) storeArrival(a *core.Arrival) {
 
 // CloseBreakers implements [core.Worklist]. A lane that was closed at the same time is returned
 // again, so that a repetition has the same answer.
-func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
+func (m *Model) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.Lane) (closed []core.Lane, err error) {
+	defer func() { m.audit(ctx, len(closed) > 0) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {
@@ -255,7 +256,7 @@ func (m *Model) CloseBreakers(_ context.Context, now time.Time, lanes ...core.La
 }
 
 // Hold implements [core.Holds].
-func (m *Model) Hold(_ context.Context, now time.Time, lane core.Lane, until time.Time, reason string) error {
+func (m *Model) Hold(ctx context.Context, now time.Time, lane core.Lane, until time.Time, reason string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.gate(lane)
@@ -265,14 +266,17 @@ func (m *Model) Hold(_ context.Context, now time.Time, lane core.Lane, until tim
 	if !g.Held(now) {
 		g.HeldSince = now
 	}
-	if g.HeldUntil, g.reason = until, reason; until.IsZero() {
-		g.HeldUntil = core.NoEnd
+	if until.IsZero() {
+		until = core.NoEnd
 	}
+	m.audit(ctx, !g.Held(now) || !g.HeldUntil.Equal(until) || g.reason != reason)
+	g.HeldUntil, g.reason = until, reason
 	return nil
 }
 
 // Unhold implements [core.Holds]. A lane that was released at the same time is returned again.
-func (m *Model) Unhold(_ context.Context, now time.Time, lanes ...core.Lane) (released []core.Lane, err error) {
+func (m *Model) Unhold(ctx context.Context, now time.Time, lanes ...core.Lane) (released []core.Lane, err error) {
+	defer func() { m.audit(ctx, len(released) > 0) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(lanes))) {

@@ -203,7 +203,8 @@ func (m *Model) AckLined(_ context.Context, now time.Time, lane core.Lane, limit
 }
 
 // Skip implements [core.Lines].
-func (m *Model) Skip(_ context.Context, now time.Time, id core.ID) (bool, error) {
+func (m *Model) Skip(ctx context.Context, now time.Time, id core.ID) (skipped bool, err error) {
+	defer func() { m.audit(ctx, skipped) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j, ok := m.jobs[id]

@@ -18,6 +18,7 @@ func (m *Model) BeginOperation(ctx context.Context, op core.Operation, a core.Ar
 		m.operations[op.ID] = op
 	}
 	m.mu.Unlock()
+	m.audit(ctx, !known)
 	_, err := m.Accept(ctx, a)
 	return err
 }
@@ -55,7 +56,7 @@ func (m *Model) OperationList(_ context.Context, after core.ID, limit int) (p co
 }
 
 // EndOperation implements [core.OperationLog].
-func (m *Model) EndOperation(_ context.Context, now time.Time, id core.ID, why string) (core.Operation, error) {
+func (m *Model) EndOperation(ctx context.Context, now time.Time, id core.ID, why string) (core.Operation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	op, err := m.operation(id)
@@ -67,6 +68,7 @@ func (m *Model) EndOperation(_ context.Context, now time.Time, id core.ID, why s
 		op.State = core.OperationFailed
 	}
 	m.operations[id] = op
+	m.audit(ctx, op.State == core.OperationCanceled)
 	return op, nil
 }
 

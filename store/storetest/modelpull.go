@@ -165,7 +165,8 @@ func (m *Model) DeadLetters(_ context.Context, lane core.Lane, after core.ID, li
 
 // Drain implements [core.Upkeep]. Which jobs a limit leaves is open, so it follows the order of
 // the map.
-func (m *Model) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
+func (m *Model) Drain(ctx context.Context, lane core.Lane, below core.ID, limit int) (n int, err error) {
+	defer func() { m.audit(ctx, n > 0) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var gone []*core.Job

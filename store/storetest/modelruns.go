@@ -137,7 +137,8 @@ func wants(w core.Wanted, s *core.Step) bool {
 }
 
 // Transit implements [core.Runs].
-func (m *Model) Transit(_ context.Context, ts ...core.Transition) (made []bool, err error) {
+func (m *Model) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
+	defer func() { m.audit(ctx, slices.Contains(made, true)) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range ts {

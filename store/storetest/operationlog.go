@@ -89,7 +89,7 @@ func (r *rig) begun(action core.Action) core.Operation {
 
 func (r *rig) begin(op core.Operation, a core.Arrival) {
 	r.Helper()
-	if err := r.store.BeginOperation(context.Background(), op, a); err != nil {
+	if err := r.store.BeginOperation(r.asked(), op, a); err != nil {
 		r.Fatalf("BeginOperation failed: %v", err)
 	}
 }
@@ -105,7 +105,7 @@ func (r *rig) operation(id core.ID) core.Operation {
 
 func (r *rig) endOperation(id core.ID, why string) core.Operation {
 	r.Helper()
-	op, err := r.store.EndOperation(context.Background(), r.now, id, why)
+	op, err := r.store.EndOperation(r.asked(), r.now, id, why)
 	if err != nil {
 		r.Fatalf("EndOperation(%s) failed: %v", id, err)
 	}

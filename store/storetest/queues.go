@@ -115,7 +115,7 @@ func (r *rig) deadLetters(lane core.Lane, after core.ID, limit int) core.Page[co
 // drainOf deletes at most limit unfinished or dead jobs below an id, and returns their number.
 func (r *rig) drainOf(lane core.Lane, below core.ID, limit int) int {
 	r.Helper()
-	n, err := r.store.Drain(context.Background(), lane, below, limit)
+	n, err := r.store.Drain(r.asked(), lane, below, limit)
 	if err != nil {
 		r.Fatalf("Drain(%q, %q, %d) failed: %v", lane, below, limit, err)
 	}

@@ -46,7 +46,7 @@ var operations = role{name: "Operations", checks: []check{
 // replay replays arrivals at the rig's time, and returns the number of their jobs.
 func (r *rig) replay(arrivals ...core.Arrival) int {
 	r.Helper()
-	n, err := r.store.Replay(context.Background(), r.now, arrivals...)
+	n, err := r.store.Replay(r.asked(), r.now, arrivals...)
 	if err != nil {
 		r.Fatalf("Replay of %d failed: %v", len(arrivals), err)
 	}

@@ -47,6 +47,9 @@ type rig struct {
 
 	stock *stock
 
+	// auditing makes the calls of operators leave audit entries.
+	auditing bool
+
 	// oneCaller is set if the name of the check says nothing of concurrent callers.
 	oneCaller bool
 
@@ -311,7 +314,7 @@ func (r *rig) recover(lanes ...core.Lane) int {
 // number.
 func (r *rig) retry(id core.ID, lane core.Lane) int {
 	r.Helper()
-	n, err := r.store.Retry(context.Background(), r.now, id, lane)
+	n, err := r.store.Retry(r.asked(), r.now, id, lane)
 	if err != nil {
 		r.Fatalf("Retry(%q, %q) failed: %v", id, lane, err)
 	}

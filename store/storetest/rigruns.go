@@ -173,7 +173,7 @@ func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
 // transit makes transitions and returns which of them are made. It ends the test on an error.
 func (r *rig) transit(ts ...core.Transition) []bool {
 	r.Helper()
-	made, err := r.store.Transit(context.Background(), ts...)
+	made, err := r.store.Transit(r.asked(), ts...)
 	if err != nil {
 		r.Fatalf("Transit of %d failed: %v", len(ts), err)
 	}

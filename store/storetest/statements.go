@@ -26,7 +26,7 @@ func Watched(conn store.Conn, see func(store.Stmt)) store.Conn {
 func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	t.Helper()
 	r := newRig(t, s, Options{})
-	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane
+	r.now, r.lane, r.auditing = core.SystemClock().UTC().Truncate(time.Millisecond), lane, true
 	eachArrival(r)
 	taken := r.take(7)
 	done := r.ended(taken[0].Job, core.Completed)
@@ -51,6 +51,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	eachQuestion(r, taken[0])
 	eachOperation(r, taken[0])
 	eachSlice(r, taken[0])
+	eachAudit(r)
 	eachPurge(r)
 }
 
@@ -211,6 +212,14 @@ func eachOperation(r *rig, j core.TakenJob) {
 	r.cancel(j.Event.ID)
 	r.equal("Replay", r.replay(r.replayOf(j.Event.ID, []core.Lane{"queue/replayed"})), 1)
 	r.turn("each statement", leaseTime)
+}
+
+// eachAudit lists and purges the entries of the calls before, and stores some of its own.
+func eachAudit(r *rig) {
+	r.recordMany(3)
+	r.audited(core.AuditFilter{})
+	r.audited(core.AuditFilter{Since: r.now.Add(-time.Hour), Actor: "alice", Action: core.AuditReload, Target: "n1"})
+	r.equal("PurgeAudit", r.purgeAudit(core.SystemClock().Add(time.Hour), 2), 2)
 }
 
 // eachQuestion calls the methods that read, with each filter that leads to another statement.

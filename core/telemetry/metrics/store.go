@@ -40,6 +40,7 @@ type ops struct {
 	operationsOps
 	operationLogOps
 	holdsOps
+	auditOps
 	linesOps
 	upkeepOps
 }
@@ -63,6 +64,7 @@ func newOps(f factory) *ops {
 		operationsOps:   newOperationsOps(m),
 		operationLogOps: newOperationLogOps(m),
 		holdsOps:        newHoldsOps(m),
+		auditOps:        newAuditOps(m),
 		linesOps:        newLinesOps(m),
 		upkeepOps:       newUpkeepOps(m),
 	}

@@ -137,6 +137,16 @@ func (f *recorder) Holding(context.Context, time.Time) (r []core.Hold, err error
 	return r, f.answer("Holding")
 }
 
+func (f *recorder) Record(context.Context) error { return f.answer("Record") }
+
+func (f *recorder) Audited(context.Context, core.AuditFilter) (r core.Page[core.AuditEntry], err error) {
+	return r, f.answer("Audited")
+}
+
+func (f *recorder) PurgeAudit(context.Context, time.Time, int) (int, error) {
+	return 0, f.answer("PurgeAudit")
+}
+
 func (f *recorder) Lines(context.Context, core.Lane, string, int) (r core.Page[core.LineState], err error) {
 	return r, f.answer("Lines")
 }

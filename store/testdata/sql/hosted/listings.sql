@@ -741,3 +741,21 @@ WHERE id < ?
   AND event_id = ?
 ORDER BY id DESC
 LIMIT ? + 0
+
+-- audits
+SELECT id, actor, role, address, via, action, target, detail
+FROM audit
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- audits
+SELECT id, actor, role, address, via, action, target, detail
+FROM audit
+WHERE id < ?
+  AND id >= ?
+  AND actor = ?
+  AND action = ?
+  AND target = ?
+ORDER BY id DESC
+LIMIT ? + 0

@@ -310,6 +310,17 @@ CREATE TABLE IF NOT EXISTS operation_picks (
   item TEXT NOT NULL,
   PRIMARY KEY (operation, item)) WITHOUT ROWID
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS audit (
+  id TEXT NOT NULL PRIMARY KEY,
+  actor TEXT NOT NULL,
+  role TEXT NOT NULL,
+  address TEXT NOT NULL,
+  via TEXT NOT NULL,
+  action TEXT NOT NULL,
+  target TEXT NOT NULL,
+  detail TEXT NOT NULL) WITHOUT ROWID
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

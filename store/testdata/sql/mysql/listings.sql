@@ -705,3 +705,21 @@ WHERE id < ?
   AND event_id = ?
 ORDER BY id DESC
 LIMIT ?
+
+-- audits
+SELECT id, actor, role, address, via, action, target, detail
+FROM audit FORCE INDEX (`PRIMARY`)
+WHERE id < ?
+ORDER BY id DESC
+LIMIT ?
+
+-- audits
+SELECT id, actor, role, address, via, action, target, detail
+FROM audit FORCE INDEX (`PRIMARY`)
+WHERE id < ?
+  AND id >= ?
+  AND actor = ?
+  AND action = ?
+  AND target = ?
+ORDER BY id DESC
+LIMIT ?

@@ -326,6 +326,17 @@ CREATE TABLE IF NOT EXISTS operation_picks (
   item TEXT COLLATE "C" NOT NULL,
   PRIMARY KEY (operation, item))
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS audit (
+  id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  actor TEXT COLLATE "C" NOT NULL,
+  role TEXT COLLATE "C" NOT NULL,
+  address TEXT COLLATE "C" NOT NULL,
+  via TEXT COLLATE "C" NOT NULL,
+  action TEXT COLLATE "C" NOT NULL,
+  target TEXT COLLATE "C" NOT NULL,
+  detail TEXT NOT NULL)
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)
