@@ -22,12 +22,15 @@ type Actor struct {
 	Via     Via
 }
 
-// The names of actors that have no other name. No token may have one of them.
+// The names of actors that have no other name; see [ReservedActors].
 const (
 	ActorToken     = "auth_token" // the token with all rights
 	ActorAnonymous = "anonymous"  // a client of an API without tokens
 	ActorProcess   = "gateway"    // the process itself
 )
+
+// ReservedActors returns the names that no token may have.
+func ReservedActors() []string { return []string{ActorToken, ActorAnonymous, ActorProcess} }
 
 // A Via is the way in which a change was asked for.
 type Via string
@@ -64,6 +67,18 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{AuditRetry, AuditSkip, AuditCancel, AuditReplay, AuditResetBreaker, AuditHold, AuditRelease,
 		AuditRetryQueue, AuditDrain, AuditRedrive, AuditCancelRun, AuditOperation, AuditCancelOperation, AuditReload}
+}
+
+// ParseAuditAction reads an action as users write it. The error is a [Refusal] of kind [Invalid].
+func ParseAuditAction(s string) (AuditAction, error) {
+	var known []string
+	for _, a := range AuditActions() {
+		if string(a) == s {
+			return a, nil
+		}
+		known = append(known, string(a))
+	}
+	return "", Refuse(Invalid, "action must be one of %s; not %q", strings.Join(known, ", "), s)
 }
 
 // A Change is what an actor asks for.

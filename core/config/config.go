@@ -133,6 +133,9 @@ type Worker struct {
 	StaleThresholdSecs int `yaml:"stale_threshold_secs" range:"1 86400"`
 	// RetentionHours is how many hours finished records are kept, 1 to 87600, default 72.
 	RetentionHours int `yaml:"retention_hours" range:"1 87600"`
+	// AuditRetentionDays is how many days the entries of the audit are kept, 1 to 3650, default
+	// 90.
+	AuditRetentionDays int `yaml:"audit_retention_days" range:"1 3650"`
 	// DrainTimeoutSecs is how many seconds a shutdown waits for deliveries in flight, 0 to
 	// 3600, default 30.
 	DrainTimeoutSecs int `yaml:"drain_timeout_secs" range:"0 3600"`

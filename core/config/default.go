@@ -22,6 +22,7 @@ func Default() *Config {
 		Worker: Worker{
 			StaleThresholdSecs: 300,
 			RetentionHours:     72,
+			AuditRetentionDays: 90,
 			DrainTimeoutSecs:   30,
 			MaxConcurrency:     10,
 			BatchSize:          10,

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -46,6 +47,8 @@ func (k *checker) tokens() {
 		case t.Name == "": // reported as missing
 		case !isName(t.Name):
 			k.problem(path+".name", nameRule)
+		case slices.Contains(core.ReservedActors(), t.Name):
+			k.problem(path+".name", "must be none of %s: the audit has these names for callers without a token of their own", strings.Join(core.ReservedActors(), ", "))
 		case other != "":
 			k.problem(path+".name", "is the same as %s; each token needs a name of its own", other)
 		default:

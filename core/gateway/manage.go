@@ -68,6 +68,9 @@ func Lines(c *config.Config, store core.Store, clock core.Clock) *manage.Lines {
 	return lines
 }
 
+// Audit returns the service that lists who changed what.
+func Audit(store manage.AuditStore) *manage.Audit { return manage.NewAudit(store) }
+
 // Lined returns the lanes that have lines, handlers first.
 func Lined(c *config.Config) (lanes []core.Lane) {
 	for _, h := range c.SortedHandlers() {

@@ -99,10 +99,27 @@ func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (co
 	if result == core.ReloadApplied {
 		result, err = p.follow(c)
 	}
+	if result == core.ReloadApplied {
+		p.audit(ctx, from)
+	}
 	if result != "" {
 		p.state(core.Reloaded{From: from, Result: result, Err: err})
 	}
 	return result, err
+}
+
+// auditTime bounds the time in which the audit entry of a reload is stored.
+const auditTime = 5 * time.Second
+
+// audit stores the audit entry of a configuration that was applied. A failure is logged, and the
+// program keeps the configuration: it must be possible to change it while the database is down.
+func (p *Program) audit(ctx context.Context, from string) {
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
+	ctx = core.WithActor(ctx, core.Actor{Name: core.ActorProcess, Via: core.ViaReload})
+	if err := p.now.Load().Store.Record(core.WithChange(ctx, core.Change{Action: core.AuditReload, Target: from})); err != nil {
+		p.Log.With(telemetry.Target, "config").Error("the audit has no entry of this reload", "from", from, "error", err)
+	}
 }
 
 // Ignore states that a configuration could not be loaded, and why.

@@ -119,6 +119,39 @@ func (p *program) ask(route, body string) *httptest.ResponseRecorder {
 	return httpAsk(p.Handler(), route, body)
 }
 
+// TestReloadsAreAudited: a configuration that is applied leaves one entry. One that is the same, or
+// refused, leaves none.
+func TestReloadsAreAudited(t *testing.T) {
+	const yaml = "sources: {app: {type: event}}"
+	p := newProgram(t, yaml)
+	for _, tt := range []struct {
+		yaml string
+		want core.ReloadResult
+		n    int
+	}{
+		{yaml, core.ReloadUnchanged, 0},
+		{"sources: {", core.ReloadInvalid, 0},
+		{yaml + "\nserver: {port: 9999}", core.ReloadForbidden, 0},
+		{"sources: {other: {type: event}}", core.ReloadApplied, 1},
+		{"sources: {other: {type: event}}", core.ReloadUnchanged, 1},
+		{yaml, core.ReloadApplied, 2},
+	} {
+		if got := p.reload(tt.yaml); got != tt.want {
+			t.Fatalf("reload of %q: %s, want %s", tt.yaml, got, tt.want)
+		}
+		page, err := p.store.Audited(t.Context(), core.AuditFilter{})
+		if err != nil || len(page.Items) != tt.n {
+			t.Errorf("after the reload of %q: entries %+v, %v; want %d", tt.yaml, page.Items, err, tt.n)
+		}
+		for _, e := range page.Items {
+			want := core.AuditEntry{ID: e.ID, Actor: core.Actor{Name: core.ActorProcess, Via: core.ViaReload}, Change: core.Change{Action: core.AuditReload, Target: "gateway.yaml"}}
+			if diff := cmp.Diff(want, e); diff != "" {
+				t.Errorf("entry (-want +got):\n%s", diff)
+			}
+		}
+	}
+}
+
 // TestProgramFollowsRoles: a reload changes the role of a token.
 func TestProgramFollowsRoles(t *testing.T) {
 	const yaml = "api: {tokens: [{name: ci, token: s3cret, role: ROLE}]}\nsources: {app: {type: event}}"

@@ -13,7 +13,8 @@ import (
 func (g *Gateway) newPurger(c *config.Config) *retention.Purger {
 	// Records that are not finished stay, however old they are.
 	keep := time.Duration(c.Worker.RetentionHours) * time.Hour
-	return retention.New(retention.Deps{Upkeep: g.Store, Clock: g.Clock, Observe: g.observe}, keep)
+	audit := time.Duration(c.Worker.AuditRetentionDays) * 24 * time.Hour
+	return retention.New(retention.Deps{Upkeep: g.Store, Clock: g.Clock, Observe: g.observe}, keep, audit)
 }
 
 // purge deletes old records, at intervals.

@@ -7,8 +7,40 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
 )
+
+// Entries of the audit are kept for the configured number of days, by default 90.
+func TestRetentionOfTheAudit(t *testing.T) {
+	for worker, kept := range map[string]time.Duration{"": 90 * 24 * time.Hour, "worker: {audit_retention_days: 1}": 24 * time.Hour} {
+		s := openStore(t, filepath.Join(t.TempDir(), "gateway.db"))
+		c := load(t, "sources: {shop: {type: event}}\n"+worker)
+		ctx := core.WithActor(t.Context(), core.Actor{Name: "alice", Via: core.ViaAPI})
+		now := time.Now().UTC().Truncate(time.Millisecond)
+		if err := s.Record(core.WithChange(ctx, core.Change{Action: core.AuditReload, Target: "gateway.yaml"})); err != nil {
+			t.Fatal(err)
+		}
+		left(t, c, s, now.Add(kept-time.Minute), 1)
+		left(t, c, s, now.Add(kept+time.Minute), 0)
+	}
+}
+
+// left purges at a time, and fails unless so many entries are left.
+func left(t *testing.T, c *config.Config, s core.Store, at time.Time, want int) {
+	t.Helper()
+	g, err := gateway.New(c, gateway.Deps{Store: s, Clock: func() time.Time { return at }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Purger.Tick(t.Context(), core.Budget{}); err != nil {
+		t.Errorf("Tick = %v, want none", err)
+	}
+	page, err := s.Audited(t.Context(), core.AuditFilter{})
+	if err != nil || len(page.Items) != want {
+		t.Errorf("%d entries are left at %v, %v; want %d", len(page.Items), at, err, want)
+	}
+}
 
 // Finished records are kept for the configured number of hours, by default 72.
 func TestRetention(t *testing.T) {

@@ -66,6 +66,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Topology: func() wire.Topology { return Topology(c, g.Clock()) },
 			Look: Tail(g.config, g.Store, g.Clock).Look, Rules: g.config.Rules, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),
+		web.Audit(web.AuditOptions{List: Audit(g.Store).List, Tokens: tokens}),
 	}
 }
 

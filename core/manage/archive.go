@@ -40,6 +40,7 @@ func (e *Events) Replay(ctx context.Context, f core.EventFilter, s Span, dry boo
 	if err != nil || s == (Span{}) {
 		return Replayed{}, err
 	}
+	ctx = replaying(ctx, f, s) // one entry for all its commits
 	total, stop := Replayed{Span: s, Next: s.First}, e.clock().Add(ReplayTime)
 	left, late := min(n, ReplayTurn), false
 	for chunk, err := range e.within(ctx, f, s, left) {
@@ -96,7 +97,7 @@ func (e *Events) ReplayOne(ctx context.Context, id core.ID) (Replayed, error) {
 	if err != nil {
 		return Replayed{}, err
 	}
-	done, err := e.replay(ctx, []core.Event{event}, false)
+	done, err := e.replay(audited(ctx, core.AuditReplay, string(id)), []core.Event{event}, false)
 	done.Span = Span{id, id}
 	return done, err
 }

@@ -41,7 +41,7 @@ func (b *Breakers) Reset(ctx context.Context, handler string) (bool, error) {
 		return false, ErrHandler
 	}
 	now := b.clock()
-	closed, err := b.store.CloseBreakers(ctx, now, lane)
+	closed, err := b.store.CloseBreakers(audited(ctx, core.AuditResetBreaker, string(lane)), now, lane)
 	if err != nil || len(closed) == 0 {
 		return false, err
 	}

@@ -39,6 +39,7 @@ func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {
 	if k := kinds[id]; k.Source == core.AlertSource && strings.HasPrefix(k.Type, core.OperationEvent) {
 		return Canceled{}, core.Refuse(core.Invalid, "event %s is an operation; to end it, cancel the operation", id)
 	}
+	ctx = audited(ctx, core.AuditCancel, string(id)) // one entry for the jobs and the runs
 	c.Cancellation, err = e.store.Cancel(ctx, e.clock(), id)
 	if core.IsKind(err, core.NotFound) {
 		return Canceled{}, ErrEvent

@@ -53,7 +53,8 @@ func (h *Holds) Hold(ctx context.Context, lane core.Lane, until time.Time, reaso
 	if err := h.check(now, lane, until, reason); err != nil {
 		return core.Hold{}, err
 	}
-	if err := h.store.Hold(ctx, now, lane, until, reason); err != nil {
+	change := audited(ctx, core.AuditHold, string(lane), "until", timeText(until), "reason", reason)
+	if err := h.store.Hold(change, now, lane, until, reason); err != nil {
 		return core.Hold{}, err
 	}
 	// A lane that was held already keeps its beginning, which only the store knows.
@@ -98,7 +99,7 @@ func (h *Holds) of(ctx context.Context, now time.Time, lane core.Lane) (core.Hol
 // at its next look at the database, within a second, or within five seconds for hosted_sql. The
 // refusal is that of a lane that is neither held nor configured.
 func (h *Holds) Release(ctx context.Context, lane core.Lane) (bool, error) {
-	released, err := h.store.Unhold(ctx, h.clock(), lane)
+	released, err := h.store.Unhold(audited(ctx, core.AuditRelease, string(lane)), h.clock(), lane)
 	if err != nil {
 		return false, err
 	}

@@ -118,7 +118,7 @@ func (j *Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 	if err := NotRetried(job, j.clock()); err != nil {
 		return 0, err
 	}
-	n, err := j.store.Retry(ctx, j.clock(), id, "")
+	n, err := j.store.Retry(audited(ctx, core.AuditRetry, string(id), "consumer", j.Names.places().Shown(job.Lane).Consumer()), j.clock(), id, "")
 	if err != nil {
 		return n, err
 	}
@@ -174,7 +174,7 @@ func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
 	}
 	asked := lane
 	lane = j.Names.places().Stored(asked)
-	n, err := j.store.Retry(ctx, j.clock(), "", lane)
+	n, err := j.store.Retry(audited(ctx, core.AuditRetry, string(asked)), j.clock(), "", lane)
 	if err == nil && n == 0 {
 		err = j.knownLane(ctx, asked)
 	}

@@ -124,7 +124,7 @@ func (l *Lines) jobs(ctx context.Context, ids []core.ID, most int) (jobs []core.
 // Skip lets the line go on that a dead job stops, and leaves the job dead. It refuses any other
 // job, with the reason.
 func (l *Lines) Skip(ctx context.Context, id core.ID) error {
-	skipped, err := l.store.Skip(ctx, l.clock(), id)
+	skipped, err := l.store.Skip(audited(ctx, core.AuditSkip, string(id)), l.clock(), id)
 	if core.IsKind(err, core.NotFound) {
 		return ErrJob
 	}

@@ -75,7 +75,7 @@ func (o *Operations) Begin(ctx context.Context, op core.Operation) (core.Operati
 		CreatedAt: op.CreatedAt,
 	}
 	job := core.NewJob{ID: o.ids.Next(), Lane: core.OperationLane, MaxAttempts: core.Unlimited}
-	if err := o.walker.Store.BeginOperation(ctx, op, core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
+	if err := o.walker.Store.BeginOperation(beginning(ctx, op, o.shown(op).Filter.Lane), op, core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
 		return op, err
 	}
 	o.Bell.Ring(core.OperationLane)
@@ -160,7 +160,7 @@ func (o *Operations) Cancel(ctx context.Context, id core.ID) (core.Operation, er
 		return op, err
 	}
 	if op.State == core.OperationRunning {
-		if op, err = o.walker.Store.EndOperation(ctx, o.clock(), id, ""); err != nil {
+		if op, err = o.walker.Store.EndOperation(audited(ctx, core.AuditCancelOperation, string(id)), o.clock(), id, ""); err != nil {
 			return op, err
 		}
 		op = o.shown(op)

@@ -176,7 +176,7 @@ func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error
 		}
 		early, canceled = !job.Status.Finished(), job.Status == core.Canceled
 	}
-	n, err := q.store.Retry(ctx, q.clock(), id, lane)
+	n, err := q.store.Retry(audited(ctx, core.AuditRetryQueue, string(lane), "message", string(id)), q.clock(), id, lane)
 	if n > 0 {
 		q.Bell.Ring(lane)
 		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: early, Canceled: canceled})
@@ -202,6 +202,7 @@ func (q *Queues) Drain(ctx context.Context, name string) (int, error) {
 		return 0, err
 	}
 	below := core.FirstID(q.clock().Add(aheadMost))
+	ctx = audited(ctx, core.AuditDrain, string(lane)) // one entry for all its commits
 	for total := 0; ; {
 		n, err := q.store.Drain(ctx, lane, below, drainChunk)
 		total += n

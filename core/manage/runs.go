@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"unicode/utf8"
@@ -155,7 +156,8 @@ func (r *Runs) Redrive(ctx context.Context, id core.ID, how Redrive) (Redriven, 
 				return run, core.Refuse(core.Invalid, "the workflow %s is not configured, so it has no current definition", run.Workflow)
 			}
 		}
-		return r.mover.Redrive(ctx, id, how.From == FromFailed, as)
+		change := audited(ctx, core.AuditRedrive, string(id), "from", string(cmp.Or(how.From, FromStart)), "definition", string(cmp.Or(how.Definition, FollowStored)))
+		return r.mover.Redrive(change, id, how.From == FromFailed, as)
 	})
 	today := r.current(run.Workflow)
 	return Redriven{run, today.Hash != "" && today.Hash != run.Definition}, err
@@ -171,7 +173,9 @@ func (r *Runs) current(workflow string) core.Definition {
 // Cancel ends an unfinished run as canceled, and returns it. A call that is under way
 // continues, and its answer is kept for a redrive.
 func (r *Runs) Cancel(ctx context.Context, id core.ID) (core.Run, error) {
-	return r.move(ctx, id, cancelable, func(core.Run) (core.Run, error) { return r.mover.Cancel(ctx, id) })
+	return r.move(ctx, id, cancelable, func(core.Run) (core.Run, error) {
+		return r.mover.Cancel(audited(ctx, core.AuditCancelRun, string(id)), id)
+	})
 }
 
 // move refuses a change that the status of a run does not allow, in words that name the

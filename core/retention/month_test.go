@@ -23,7 +23,7 @@ func purging(t *testing.T, s core.Store) func() {
 	}
 	var processes []*retention.Purger
 	for range 2 {
-		processes = append(processes, retention.New(retention.Deps{Upkeep: s, Clock: core.SystemClock, Observe: stated}, 72*time.Hour))
+		processes = append(processes, retention.New(retention.Deps{Upkeep: s, Clock: core.SystemClock, Observe: stated}, 72*time.Hour, 72*time.Hour))
 	}
 	return func() {
 		for _, p := range processes {

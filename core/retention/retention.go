@@ -1,5 +1,5 @@
 // Package retention deletes finished records that are old enough: events, jobs with their
-// attempts, runs with their steps and history, and operations. Their delivery ids and keys are deleted
+// attempts, runs with their steps and history, operations, and entries of the audit. Their delivery ids and keys are deleted
 // too, and then identify no repeats any more.
 //
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
@@ -32,6 +32,10 @@ const (
 // deletes.
 const batch = 500
 
+// auditBatch is how many entries of the audit a pass deletes. Entries are stored by people and
+// their scripts, so in a minute fewer come in.
+const auditBatch = 5000
+
 // name is the name of the turn.
 const name = "purge"
 
@@ -39,6 +43,7 @@ const name = "purge"
 type Upkeep interface {
 	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
 	PurgeOperations(ctx context.Context, before time.Time) error
+	PurgeAudit(ctx context.Context, before time.Time, limit int) (int, error)
 	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
 }
 
@@ -53,11 +58,12 @@ type Deps struct {
 // may overlap, in one process or in several.
 type Purger struct {
 	Deps
-	keep time.Duration
+	keep, audit time.Duration
 }
 
-// New makes a Purger. It keeps records for the duration keep after they have finished.
-func New(d Deps, keep time.Duration) *Purger { return &Purger{d, keep} }
+// New makes a Purger. It keeps records for the duration keep after they have finished, and entries of
+// the audit for the duration audit.
+func New(d Deps, keep, audit time.Duration) *Purger { return &Purger{d, keep, audit} }
 
 // Tick asks for the turn and deletes old records in a pass. A pass lasts at most 50 seconds,
 // or ends when the store has looked at all records; the next pass continues there. Tick
@@ -90,6 +96,9 @@ func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 	if err == nil && mine {
 		if err = p.purge(ctx, b); err == nil {
 			err = p.Upkeep.PurgeOperations(ctx, p.Clock().Add(-p.keep))
+		}
+		if err == nil && !over(b, p.Clock(), 0) {
+			_, err = p.Upkeep.PurgeAudit(ctx, p.Clock().Add(-p.audit), auditBatch)
 		}
 	}
 	if ctx.Err() != nil {

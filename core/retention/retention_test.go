@@ -11,7 +11,10 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-const kept = 72 * time.Hour
+const (
+	kept      = 72 * time.Hour
+	keptAudit = 90 * 24 * time.Hour
+)
 
 // A shelf is an Upkeep with a number of old rows. Each call of Purge deletes up to 1,000 of
 // them and lasts takes. Before the first rows, a number of calls find none but report more.
@@ -23,6 +26,7 @@ type shelf struct {
 	fails error  // of Purge
 
 	operations time.Time // of the last PurgeOperations
+	audited    time.Time // of the last PurgeAudit
 
 	asked, purged []time.Time
 	before        []time.Time
@@ -32,6 +36,12 @@ type shelf struct {
 func (s *shelf) PurgeOperations(_ context.Context, before time.Time) error {
 	s.operations = before
 	return nil
+}
+
+// PurgeAudit records the time of the last call.
+func (s *shelf) PurgeAudit(_ context.Context, before time.Time, _ int) (int, error) {
+	s.audited = before
+	return 0, nil
 }
 
 func (s *shelf) Turn(_ context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
@@ -71,7 +81,7 @@ type run struct {
 
 func newRun(s *shelf) *run {
 	r := &run{shelf: s, began: time.Now()}
-	r.Purger = New(Deps{Upkeep: s, Clock: core.SystemClock, Observe: func(f core.Fact) { r.facts = append(r.facts, f) }}, kept)
+	r.Purger = New(Deps{Upkeep: s, Clock: core.SystemClock, Observe: func(f core.Fact) { r.facts = append(r.facts, f) }}, kept, keptAudit)
 	return r
 }
 
@@ -126,6 +136,20 @@ func TestLooksOn(t *testing.T) {
 			t.Errorf("it is to look %d times more after %d passes", r.looks, len(r.asked))
 		}
 		r.wantFacts(t, core.Purged{Rows: 1500, Took: 36 * time.Second})
+	})
+}
+
+// Operations are kept as long as other records, and the audit for a time of its own.
+func TestFurtherRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(&shelf{rows: 10})
+		if err := r.Tick(t.Context(), core.Budget{}); err != nil {
+			t.Errorf("Tick = %v, want none", err)
+		}
+		if now := time.Now(); !r.operations.Equal(now.Add(-kept)) || !r.audited.Equal(now.Add(-keptAudit)) {
+			t.Errorf("operations before %v and the audit before %v are deleted, want before %v and %v",
+				r.operations, r.audited, now.Add(-kept), now.Add(-keptAudit))
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -101,18 +102,34 @@ func newKeyring(tokens []Token) *keyring {
 // check refuses a request without a valid token, and one whose token has a role that does not
 // include the role of the route.
 func (k *keyring) check(w http.ResponseWriter, r *http.Request) error {
+	_, err := k.admit(w, r)
+	return err
+}
+
+// admit checks a request, and returns its token. If there are no tokens, every request has one with
+// all rights and the name anonymous.
+func (k *keyring) admit(w http.ResponseWriter, r *http.Request) (Token, error) {
 	need, ok := roles[Route{r.Method, r.Pattern}]
 	if !ok {
-		return errClosed
+		return Token{}, errClosed
 	}
 	if k == nil {
-		return nil
+		return Token{Name: core.ActorAnonymous, Role: core.RoleAdmin}, nil
 	}
 	i := k.find(r)
 	if i < 0 {
-		return challenge(w)
+		return Token{}, challenge(w)
 	}
-	return k.tokens[i].allows(w, need)
+	return k.tokens[i], k.tokens[i].allows(w, need)
+}
+
+// actor returns the caller of a request with this token, for the audit.
+func (t Token) actor(w http.ResponseWriter) core.Actor {
+	a := core.Actor{Name: cmp.Or(t.Name, core.ActorToken), Role: t.Role, Via: core.ViaAPI}
+	if client := recordOf(w).client; client.IsValid() {
+		a.Address = client.String()
+	}
+	return a
 }
 
 // named returns the token of a request if the token has a name.
@@ -137,6 +154,18 @@ func (t Token) allows(w http.ResponseWriter, need core.Role) error {
 	refusal := core.Refuse(core.Forbidden, "token %s has the role %s; this needs %s", quote(t.Name), t.Role, need)
 	refusal.Cause = errRole
 	return refusal
+}
+
+// acting serves a route that changes something to callers whose token opens it. The context of the
+// request has the actor.
+func (k *keyring) acting(serve route) route {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		token, err := k.admit(w, r)
+		if err != nil {
+			return err
+		}
+		return serve(w, r.WithContext(core.WithActor(r.Context(), token.actor(w))))
+	}
 }
 
 // only serves a route to callers whose token opens it.

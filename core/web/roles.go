@@ -58,4 +58,6 @@ var roles = map[Route]core.Role{
 	{"POST", "/api/queues/{name}/extend"}:  core.RoleOperate,
 
 	{"POST", "/api/queues/{name}/drain"}: core.RoleAdmin, // deletes
+
+	{"GET", "/api/audit"}: core.RoleAdmin, // names people and their addresses
 }

@@ -21,7 +21,7 @@
 // A token of the API opens the routes that its role includes: roles.go lists them.
 //
 // Routes come in pieces: [Intake], [Callback], [Queues], [Events], [Jobs], [Breakers],
-// [Runs], [Overview], [Ops] and [Echo]. The binary serves all of them, and a function one
+// [Runs], [Overview], [Audit], [Ops] and [Echo]. The binary serves all of them, and a function one
 // or two. [Handler] puts the guards before any choice of them. openapi.yaml describes
 // requests and replies; tests compare it with transcripts. Handlers return errors, and only
 // [Door.fail] in respond.go answers an error.
@@ -222,9 +222,10 @@ func (d *Door) viewing(token *keyring, serve route) http.HandlerFunc {
 	return d.receiving(&d.budgets.operators, token.only(slotted(serve)))
 }
 
-// changing serves an operator's route that changes something, and may have a body.
+// changing serves an operator's route that changes something, and may have a body. The context of
+// the request has the actor.
 func (d *Door) changing(token *keyring, serve route) http.HandlerFunc {
-	return d.receiving(&d.budgets.operators, token.only(serve))
+	return d.receiving(&d.budgets.operators, token.acting(serve))
 }
 
 // unrouted answers a request without a route: 405 if another method has one, else 404.

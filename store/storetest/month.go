@@ -34,7 +34,7 @@ const (
 // clock the store uses. rows counts the rows of each table.
 func Month(t *testing.T, s core.Store, purge func(), rows func() map[string]int) {
 	r := newRig(t, s, Options{})
-	r.ids = core.NewIDs(core.SystemClock)
+	r.ids, r.auditing = core.NewIDs(core.SystemClock), true
 	m := &month{rig: r, finishedAt: map[core.ID]time.Time{}}
 	m.sleep(0)
 	open := m.put() // never taken
@@ -248,6 +248,9 @@ func (m *Model) Rows() map[string]int {
 	defer m.mu.Unlock()
 	rows := map[string]int{"events": len(m.events), "firsts": len(m.firsts), "jobs": len(m.jobs), "cron_marks": len(m.marks), "turns": len(m.turns),
 		"definitions": len(m.definitions), "runs": len(m.runs), "steps": len(m.steps), "callbacks": len(m.tokens) + len(m.receipts)}
+	m.auditMutex.Lock()
+	defer m.auditMutex.Unlock()
+	rows["audit"] = len(m.entries)
 	for _, l := range m.attempts {
 		rows["attempts"] += len(l)
 	}
