@@ -74,6 +74,7 @@ type operator struct {
 	breakers breakerService
 	holds    holdService
 	lines    lineService
+	audit    auditService
 
 	operations operationService
 
@@ -155,6 +156,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		breakers: gateway.Breakers(cfg, s, clock),
 		holds:    gateway.Holds(cfg, s, clock),
 		lines:    gateway.Lines(cfg, s, clock),
+		audit:    gateway.Audit(s),
 
 		operations: operations,
 		drive:      doer.Drive,

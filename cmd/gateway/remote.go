@@ -201,6 +201,7 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		breakers: c.Breakers(),
 		holds:    c.Holds(),
 		lines:    c.Lines(),
+		audit:    c.Audit(),
 
 		operations: c.Operations(),
 

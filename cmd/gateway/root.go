@@ -59,6 +59,7 @@ var commands = []func(*app) *cobra.Command{
 	newHolds,
 	newBreaker,
 	newRuns,
+	newAudit,
 	newWorkflow,
 	newCompletion,
 	newVersion,
@@ -164,6 +165,7 @@ func (a *app) checkFlags(c *cobra.Command, args []string) error {
 		return err
 	}
 	a.noteReplaced(c)
+	a.identify(c)
 	return a.checkRemote(c, args)
 }
 

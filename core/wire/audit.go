@@ -46,6 +46,11 @@ type AuditPage struct {
 	Next    Text         `json:"next"`
 }
 
+// Core returns the page of a record.
+func (p AuditPage) Core() core.Page[core.AuditEntry] {
+	return core.Page[core.AuditEntry]{Items: List(p.Entries, AuditEntry.Core), More: p.Next != ""}
+}
+
 // AuditPageOf returns the record of a page.
 func AuditPageOf(p core.Page[core.AuditEntry]) AuditPage {
 	page := AuditPage{Entries: List(p.Items, AuditEntryOf)}

@@ -198,6 +198,7 @@ func TestQuestions(t *testing.T) {
 	note(runs.List(ctx, core.RunFilter{Status: core.RunFailed, Workflow: "w", EventID: someID}))
 	note(runs.Redrive(ctx, someID, manage.Redrive{From: "failed"}))
 	note(runs.Cancel(ctx, someID))
+	note(c.Audit().List(ctx, core.AuditFilter{Actor: "os:a", Action: core.AuditHold, Target: "queue/q", Since: filter.Since, Until: filter.Until, After: someID, Limit: 3}))
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +223,7 @@ func TestQuestions(t *testing.T) {
 		"GET /behind/api/workflow-runs?event_id=" + someID + "&status=failed&workflow=w",
 		"POST /behind/api/workflow-runs/" + someID + `/redrive {"from":"failed"}`,
 		"POST /behind/api/workflow-runs/" + someID + "/cancel",
+		"GET /behind/api/audit?action=holds.hold&actor=os%3Aa&after=" + someID + "&limit=3&since=2026-11-20T11%3A00%3A00.007&target=queue%2Fq&until=2026-11-20T11%3A00%3A01.007",
 		"GET /behind/api/export/events?delivery_id=d%261&event_type=x%2Fy&limit=1000000&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
