@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -72,6 +73,7 @@ func testHold(t *testing.T, target string) {
 		d.release(target)
 		d.tick(d.worker)
 		d.awaitIdle(20 * time.Second)
+		d.wantAudit(4)
 		d.stop()
 		db.sound()
 		if n := len(r.At("/orders")); n != events {
@@ -83,6 +85,24 @@ func testHold(t *testing.T, target string) {
 			}
 		}
 	})
+}
+
+// wantAudit requires that the audit has an entry for each of the holds and releases, by a client
+// whose address the function's caller stated.
+func (d *deployment) wantAudit(n int) {
+	d.t.Helper()
+	var page struct {
+		Entries []struct{ Actor, Address, Action, Via string }
+	}
+	a := d.must(200, "GET", "/api/audit", "")
+	if err := json.Unmarshal([]byte(a.body), &page); err != nil || len(page.Entries) != n {
+		d.t.Fatalf("audit = %s, %v; want %d entries", a.body, err, n)
+	}
+	for i, e := range page.Entries { // newest first
+		if want := []string{"holds.release", "holds.hold"}[i%2]; e.Action != want || e.Actor != "anonymous" || e.Via != "api" || e.Address == "" {
+			d.t.Errorf("entry %d of the audit = %+v, want %s by anonymous", i, e, want)
+		}
+	}
 }
 
 // release ends a hold, and requires that there was one.
