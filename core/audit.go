@@ -170,6 +170,9 @@ func WithChange(ctx context.Context, c Change) context.Context {
 	return context.WithValue(ctx, changeKey{}, &pendingEntry{entry: AuditEntry{Actor: a, Change: c.bounded()}})
 }
 
+// Changing reports whether the context has a change that is to be audited.
+func Changing(ctx context.Context) bool { return ctx.Value(changeKey{}) != nil }
+
 // EntryOf returns the entry of the context's change, if there is one. The first call for a change
 // makes its id.
 func EntryOf(ctx context.Context, newID func() ID) (AuditEntry, bool) {

@@ -24,11 +24,13 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 		}
 	}
 	stmts := s.transitStmts(ts)
-	guards := make([][]any, len(ts))
-	for i, t := range ts {
-		guards[i] = []any{string(t.Mark), string(t.Run.ID), int64(t.Seq + 1)}
+	if core.Changing(ctx) { // not for a worker, which makes most transitions
+		guards := make([][]any, len(ts))
+		for i, t := range ts {
+			guards[i] = []any{string(t.Mark), string(t.Run.ID), int64(t.Seq + 1)}
+		}
+		stmts = slices.Insert(stmts, len(stmts)-1, s.audited(ctx, s.sql.auditMoved, guards...)...)
 	}
-	stmts = slices.Insert(stmts, len(stmts)-1, s.audited(ctx, s.sql.auditMoved, guards...)...)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return nil, fmt.Errorf("transit: %w", err)
