@@ -56,6 +56,9 @@ func (r *rig) asked() context.Context {
 	return context.Background()
 }
 
+// unstored is the id of an entry that a store did not write.
+func unstored() core.ID { return "unstored" }
+
 // audited returns the entries that a filter selects.
 func (r *rig) audited(f core.AuditFilter) core.Page[core.AuditEntry] {
 	r.Helper()
@@ -78,7 +81,7 @@ func (r *rig) record(ctx context.Context) core.AuditEntry {
 	if err := r.store.Record(ctx); err != nil {
 		r.Fatalf("Record failed: %v", err)
 	}
-	e, _ := core.EntryOf(ctx, nil)
+	e, _ := core.EntryOf(ctx, unstored)
 	return e
 }
 
@@ -247,7 +250,7 @@ func auditsEach(r *rig) {
 		ctx := changing(core.AuditRetry, name)
 		changed, err := call(ctx)
 		r.must(name, true, changed, err)
-		want, _ := core.EntryOf(ctx, nil)
+		want, _ := core.EntryOf(ctx, unstored)
 		r.equal("entries of "+name, r.entries(name), []core.AuditEntry{want})
 	})
 	before := len(r.audited(core.AuditFilter{}).Items)
@@ -286,7 +289,7 @@ func auditsOnce(r *rig) {
 	r.eachAudited(func(r *rig, name string, _ auditedCall, call func(context.Context) (bool, error)) {
 		changed, err := call(ctx)
 		r.must(name, true, changed, err)
-		want, _ := core.EntryOf(ctx, nil)
+		want, _ := core.EntryOf(ctx, unstored)
 		r.equal("entries after "+name, r.entries("much"), []core.AuditEntry{want})
 	})
 }
