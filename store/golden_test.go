@@ -162,6 +162,26 @@ func sendListings(ctx context.Context, s *Store) {
 	}
 }
 
+// A listing of dead or canceled jobs of a lane reads no others: it sends nothing that reads the newest
+// jobs of all kinds.
+func TestDeadJobsAreListedByTheirIndex(t *testing.T) {
+	for _, d := range []Dialect{SQLite, D1, Postgres, MySQL} {
+		for _, status := range []core.Status{core.Dead, core.Canceled} {
+			for _, after := range []core.ID{"", core.FirstID(time.UnixMilli(1_000_000))} {
+				var names []string
+				for _, st := range sentBy(d, func(ctx context.Context, s *Store) {
+					_, _ = s.Jobs(ctx, core.JobFilter{Status: status, Lane: "lane", After: after})
+				}) {
+					names = append(names, st.Name)
+				}
+				if want := []string{"jobs_" + string(status)}; !slices.Equal(names, want) {
+					t.Errorf("%s: Jobs that are %s sends %v, want %v", d.Name, status, names, want)
+				}
+			}
+		}
+	}
+}
+
 // sentBy returns the statements that a store sends, each text once.
 func sentBy(d Dialect, work func(context.Context, *Store)) (sent []Stmt) {
 	at := time.UnixMilli(1_000_000)

@@ -36,8 +36,12 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 
 // jobsBelow lists jobs below an id. Jobs of a lane or status are searched among the newest jobs
 // first, which is one short read by the primary key. If that does not fill the page, they are
-// listed by the indexes that contain them.
+// listed by the indexes that contain them. Dead and canceled jobs are few among the newest, and
+// their indexes are in the order of ids. So a listing of them reads no other jobs.
 func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	if f.EventID == "" && (f.Status == core.Dead || f.Status == core.Canceled) {
+		return s.jobsByIndex(ctx, f)
+	}
 	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
 		page, err := s.recentJobs(ctx, f)
 		if err == nil && !page.More {

@@ -105,11 +105,7 @@ func (a *app) eventsSearch(c *cobra.Command, filter core.EventFilter, match stri
 		default:
 			a.Notef("no event matches")
 		}
-		if !found.More {
-			a.Notef("scanned %s; there are no more", terminal.Count(found.Scanned, "event"))
-			return nil
-		}
-		a.Notef("scanned %s back to %s; go on with: %s", terminal.Count(found.Scanned, "event"), moment(found.Next.Time()), a.nextPage(c, found.Next))
+		a.noteScanned(c, terminal.Count(found.Scanned, "event"), found.Next)
 		return nil
 	})
 }

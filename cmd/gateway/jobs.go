@@ -30,7 +30,7 @@ operator).`,
 }
 
 // newJobsList makes "gateway jobs list": the newest jobs, a page at a time, with the reasons
-// why they wait. It asks GET /api/jobs with --url, and manage.Jobs.List otherwise. No job is
+// why they wait. It asks GET /api/jobs with --url, and manage.Jobs otherwise. No job is
 // not an error (exit code 0). A handler that is not configured is accepted: its jobs may still
 // be stored.
 func newJobsList(a *app) *cobra.Command {
@@ -38,6 +38,7 @@ func newJobsList(a *app) *cobra.Command {
 		page            pageFlags
 		made            timeFlags
 		status, handler string
+		search          manage.JobSearch
 	)
 	c := remotely(&cobra.Command{
 		Use:   "list",
@@ -49,8 +50,14 @@ hold of its source, circuit breaker (deliveries to its handler fail), line (the 
 runs takes it), consumer (of its queue), or configuration (its handler or queue is not
 configured).
 
+With --source, --event-type or --error, it scans at most 10,000 jobs or for 2 seconds, prints those that
+match, and says where to go on. With --status dead it scans dead jobs only. --error is a text that
+the last error of a job contains; upper and lower case differ.
+
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs list --status dead
+  gateway jobs list --status dead --error 'connection refused'
+  gateway jobs list --status dead --source stripe -t invoice.paid
   gateway jobs list --handler billing --since 1h --limit 10
   gateway jobs list --handler billing --status waiting
   gateway jobs list --handler queue/orders --status running
@@ -58,20 +65,24 @@ Reads the configured database, beside the running gateway, or asks the one at --
   gateway jobs list --json | jq -r '.jobs[].last_error'`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			filter, err := jobFilter(page, status, handler)
-			if err != nil {
+			var err error
+			if search.JobFilter, err = jobFilter(page, status, handler); err != nil {
 				return err
 			}
-			if filter.Since, filter.Until, err = made.parse(a.clock()); err != nil {
+			if search.Since, search.Until, err = made.parse(a.clock()); err != nil {
 				return err
 			}
-			return a.jobsList(c, filter)
+			if search.Scans() {
+				return a.jobsSearch(c, search)
+			}
+			return a.jobsList(c, search.JobFilter)
 		},
 	})
 	page.register(c)
 	made.register(c, "jobs made")
 	c.Flags().StringVar(&status, "status", "", "only jobs with this `status`: available, scheduled, waiting, running, completed, retryable, dead or canceled")
 	c.Flags().StringVar(&handler, "handler", "", "only jobs of this `handler`, of queue/<name>, workflow/<name> or alert/<number>")
+	registerJobSearch(a, c, &search)
 	a.complete(c, "status", statusNames)
 	a.complete(c, "handler", a.consumerNames)
 	return c

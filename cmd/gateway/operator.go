@@ -29,6 +29,7 @@ type eventService interface {
 // A jobService reads and retries the stored jobs; see [manage.Jobs].
 type jobService interface {
 	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
+	Search(ctx context.Context, s manage.JobSearch) (manage.FoundJobs, error)
 	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)

@@ -62,6 +62,16 @@ func (a *app) noteMore(c *cobra.Command, last core.ID) {
 	a.Notef("there are more: %s", a.nextPage(c, last))
 }
 
+// noteScanned prints how many records a search scanned, such as "12 events", and the command that goes
+// on below the id next; "" means that there are no more records.
+func (a *app) noteScanned(c *cobra.Command, records string, next core.ID) {
+	if next == "" {
+		a.Notef("scanned %s; there are no more", records)
+		return
+	}
+	a.Notef("scanned %s back to %s; go on with: %s", records, moment(next.Time()), a.nextPage(c, next))
+}
+
 // nextPage returns the command for the next page: the same command with its arguments and
 // --after.
 func (a *app) nextPage(c *cobra.Command, last core.ID) string {

@@ -12,6 +12,8 @@ type JobStore interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
+	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+	KindsOf(ctx context.Context, events []core.ID) (map[core.ID]core.EventKind, error)
 	Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error)
 	SentBody(ctx context.Context, job core.ID, number int) (string, error)
 	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)

@@ -31,6 +31,14 @@ func (d *drawer) Attempts(_ context.Context, id core.ID) ([]core.Attempt, error)
 	return d.attempts[id], d.err
 }
 
+func (d *drawer) Events(context.Context, core.EventFilter) (core.Page[core.Event], error) {
+	return core.Page[core.Event]{}, d.err
+}
+
+func (d *drawer) KindsOf(context.Context, []core.ID) (map[core.ID]core.EventKind, error) {
+	return nil, d.err
+}
+
 // SentBody returns a kept body of the first attempt of each job that has attempts.
 func (d *drawer) SentBody(_ context.Context, id core.ID, number int) (string, error) {
 	if number == 1 && len(d.attempts[id]) > 0 {

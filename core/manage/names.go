@@ -114,11 +114,23 @@ func (j *Jobs) knownLane(ctx context.Context, lane core.Lane) error {
 
 // knownSource refuses a source that is neither configured nor has any event.
 func (e *Events) knownSource(ctx context.Context, source string) error {
-	unknown := e.Names.Source(source)
+	return e.Names.storedSource(ctx, e.store, source)
+}
+
+// knownSource refuses a source that is neither configured nor has any event.
+func (j *Jobs) knownSource(ctx context.Context, source string) error {
+	return j.Names.storedSource(ctx, j.store, source)
+}
+
+// storedSource refuses a source that is neither configured nor has any event.
+func (n *Names) storedSource(ctx context.Context, store interface {
+	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
+}, source string) error {
+	unknown := n.Source(source)
 	if unknown == nil {
 		return nil
 	}
-	page, err := e.store.Events(ctx, core.EventFilter{Source: source, Limit: 1})
+	page, err := store.Events(ctx, core.EventFilter{Source: source, Limit: 1})
 	if err != nil || len(page.Items) > 0 {
 		return err
 	}

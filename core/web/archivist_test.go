@@ -254,6 +254,15 @@ func (a registrar) List(_ context.Context, f core.JobFilter) (manage.JobPage, er
 	return page, a.say("list jobs %q %q %q %d", f.Status, f.Lane, f.After, f.Limit)
 }
 
+// Search finds the first job of billing, among 10,000 jobs; none of "idle".
+func (a registrar) Search(_ context.Context, s manage.JobSearch) (manage.FoundJobs, error) {
+	found := manage.FoundJobs{JobPage: manage.JobPage{Page: core.Page[core.Job]{Items: jobsStored()[:1], More: true}}, Scanned: manage.MaxSearch, Next: jobNumber(3)}
+	if s.Source == "idle" {
+		found = manage.FoundJobs{Scanned: 3}
+	}
+	return found, a.say("search jobs %q %q %q %d of %q %q %q", s.Status, s.Lane, s.After, s.Limit, s.Source, s.Type, s.Error)
+}
+
 func (a registrar) Errors(_ context.Context, f core.FailureFilter) (manage.Errors, error) {
 	errs := manage.Errors{Scanned: 4, More: true, Groups: []manage.ErrorGroup{
 		{Lane: "handler/billing", Kind: "status: 503 \u001b[31m<id>", Dead: 2, Retrying: 1, Newest: noon.Add(time.Hour), Oldest: noon, Example: jobNumber(1), Error: "status: 503 \u001b[31m4bf92f3577b34da6"},

@@ -12,9 +12,15 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
+// A JobLister lists jobs, by an index or by a search.
+type JobLister interface {
+	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
+	Search(ctx context.Context, s manage.JobSearch) (manage.FoundJobs, error)
+}
+
 // A JobManager serves the operators of jobs; see [manage.Jobs].
 type JobManager interface {
-	List(ctx context.Context, f core.JobFilter) (manage.JobPage, error)
+	JobLister
 	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
@@ -65,11 +71,19 @@ func laneOf(handler string, given bool) (core.Lane, error) {
 
 // list answers with a page of jobs, the newest first. Each waiting job has the reason of its wait.
 func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
-	filter, err := jobFilter(r)
+	search, err := jobSearch(r)
 	if err != nil {
 		return err
 	}
-	page, err := j.manager.List(r.Context(), filter)
+	if search.Scans() {
+		found, err := j.manager.Search(r.Context(), search)
+		if err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, wire.FoundJobsOf(found))
+		return nil
+	}
+	page, err := j.manager.List(r.Context(), search.JobFilter)
 	if err != nil {
 		return err
 	}
@@ -77,12 +91,34 @@ func (j *jobRoutes) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// jobFilter returns the selection of a listing.
-func jobFilter(r *http.Request) (f core.JobFilter, err error) {
-	query, err := queryOf(r, "status", "handler", "since", "until", "limit", "after")
+// maxErrorText is the size in bytes of the longest text of an error that a search looks for.
+const maxErrorText = 1024
+
+// jobSearch returns the selection of a listing or a search.
+func jobSearch(r *http.Request) (s manage.JobSearch, err error) {
+	query, err := queryOf(r, "status", "handler", "source", "event_type", "since", "until", "error", "limit", "after")
 	if err != nil {
-		return f, err
+		return s, err
 	}
+	if s.JobFilter, err = jobFilter(query); err != nil {
+		return s, err
+	}
+	if s.Source, err = query.name("source", "the name of one"); err != nil {
+		return s, err
+	}
+	if s.Type, err = query.name("event_type", "the type of an event"); err != nil {
+		return s, err
+	}
+	text, given, err := query.text("error")
+	if err == nil && given && (text == "" || len(text) > maxErrorText) {
+		err = core.Refuse(core.Invalid, "error must be text that the last error of a job contains, 1 to %d bytes", maxErrorText)
+	}
+	s.Error = text
+	return s, err
+}
+
+// jobFilter returns the part of a selection that indexes serve.
+func jobFilter(query query) (f core.JobFilter, err error) {
 	status, given, err := query.text("status")
 	if err == nil && given {
 		f.Status, err = core.ParseStatus(clip(status))

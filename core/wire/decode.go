@@ -112,6 +112,11 @@ func (j Jobs) Core() manage.JobPage {
 	return manage.JobPage{Page: core.Page[core.Job]{Items: List(j.Jobs, Job.Core), More: j.More}, Waits: waitsOf(j.Jobs)}
 }
 
+// Core returns the page of a search.
+func (f FoundJobs) Core() manage.FoundJobs {
+	return manage.FoundJobs{JobPage: f.Jobs.Core(), Scanned: f.Scanned, Next: core.ID(f.Next)}
+}
+
 // Core returns the job. It has no ScheduledAt if it waits.
 func (j Job) Core() core.Job {
 	// The handler of a step's job is its lane and the step's path: see Consumer.

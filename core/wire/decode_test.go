@@ -129,6 +129,8 @@ func TestThereAndBack(t *testing.T) {
 		same(t, "events", page, sent(t, EventsOf(page)).Core())
 		found := manage.Found{Page: page, Scanned: rapid.IntRange(0, 9).Draw(t, "scanned"), Next: someID.Draw(t, "next")}
 		same(t, "found events", found, sent(t, FoundOf(found)).Core())
+		foundJobs := manage.FoundJobs{JobPage: listed, Scanned: found.Scanned, Next: found.Next}
+		same(t, "found jobs", foundJobs, sent(t, FoundJobsOf(foundJobs)).Core())
 		news := manage.News{Events: page.Items, Jobs: []core.Job{job}, Next: manage.Cursor{Event: job.EventID, Finished: job.FinishedAt}, More: true}
 		same(t, "news", news, sent(t, NewsOf(news)).Core())
 	})

@@ -18,6 +18,18 @@ func JobsOf(page manage.JobPage) Jobs {
 	return Jobs{List(page.Items, func(j core.Job) Job { return WaitingOf(j, page.Waits[j.ID]) }), page.More}
 }
 
+// FoundJobs is a page of a search: see [manage.FoundJobs].
+type FoundJobs struct {
+	Jobs
+	Scanned int  `json:"scanned"`
+	Next    Text `json:"next"` // the last scanned job
+}
+
+// FoundJobsOf returns the record of a page of a search.
+func FoundJobsOf(f manage.FoundJobs) FoundJobs {
+	return FoundJobs{JobsOf(f.JobPage), f.Scanned, Text(f.Next)}
+}
+
 // EventJobs is the jobs of one event.
 type EventJobs struct {
 	Jobs []Job `json:"jobs"`

@@ -40,6 +40,7 @@ func TestRecordsOfNothing(t *testing.T) {
 		{EventOf(manage.Told{}), `{"id":"","source":"","event_type":"","payload":"","payload_encoding":"text","headers":{},"idempotency_key":null,"created_at":null,"jobs":[],"workflow_runs":[]}`},
 		{EventsOf(core.Page[core.Event]{}), `{"events":[],"has_more":false}`},
 		{FoundOf(manage.Found{}), `{"events":[],"has_more":false,"scanned":0,"next":null}`},
+		{FoundJobsOf(manage.FoundJobs{}), `{"jobs":[],"has_more":false,"scanned":0,"next":null}`},
 		{StoryOfRun(manage.Inspected{}), `{"id":"","workflow":"","event_id":"","status":"","current_step":null,"epoch":0,"created_at":null,"started_at":null,"completed_at":null,"error":null,"output":null,"steps":[],"history":[]}`},
 		{EntryOf(core.Entry{}), `{"seq":0,"at":null,"epoch":0,"type":"","step":null,"data":null}`},
 		{StatsOf(manage.Stats{}), `{"at":null,"handlers":[],"queues":[],"workflows":[],"alerts":[],"sources":[],"jobs":{"available":0,"scheduled":0,"waiting":0,"running":0,"retryable":0,"dead":0,"canceled":0,"completed":0}}`},

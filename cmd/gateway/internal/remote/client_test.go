@@ -185,6 +185,7 @@ func TestQuestions(t *testing.T) {
 	note(events.Replay(ctx, filter, manage.Span{}, true))
 	note(events.Replay(ctx, core.EventFilter{}, manage.Span{First: someID, Last: someID}, false))
 	note(jobs.List(ctx, core.JobFilter{Status: core.Dead, Lane: "queue/q", After: someID, Limit: 3}))
+	note(jobs.Search(ctx, manage.JobSearch{JobFilter: core.JobFilter{Status: core.Dead, Since: at, Limit: 3}, Source: "a&b", Type: "x/y", Error: "c=d"}))
 	note(jobs.Errors(ctx, core.FailureFilter{Lane: "handler/h", Since: at}))
 	note(jobs.Attempts(ctx, someID))
 	note(jobs.Retry(ctx, someID))
@@ -210,6 +211,7 @@ func TestQuestions(t *testing.T) {
 		`POST /behind/api/events/replay {"source":"a\u0026b","event_type":"x/y","delivery_id":"d\u00261","since":"2026-11-20T11:00:00.007","until":"2026-11-20T11:00:01.007","limit":7,"dry_run":true}`,
 		`POST /behind/api/events/replay {"first":"` + someID + `","last":"` + someID + `"}`,
 		"GET /behind/api/jobs?after=" + someID + "&handler=queue%2Fq&limit=3&status=dead",
+		"GET /behind/api/jobs?error=c%3Dd&event_type=x%2Fy&limit=3&since=2026-11-20T11%3A00%3A00.007&source=a%26b&status=dead",
 		"GET /behind/api/jobs/errors?handler=h&since=2026-11-20T11%3A00%3A00.007",
 		"GET /behind/api/jobs/" + someID + "/attempts",
 		"POST /behind/api/jobs/" + someID + "/retry",

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"context"
+	"maps"
+	"net/url"
 	"strconv"
 
 	"github.com/eventgateway/gateway/core"
@@ -19,10 +21,24 @@ func (c *Client) Jobs() Jobs { return Jobs{c} }
 // the size of the page to the server: GET /api/jobs.
 func (j Jobs) List(ctx context.Context, f core.JobFilter) (manage.JobPage, error) {
 	var page wire.Jobs
-	query := parameters("status", string(f.Status), "handler", f.Lane.Consumer(),
-		"since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until), "after", string(f.After), "limit", atMost(f.Limit))
-	err := j.c.get(ctx, &page, query, "jobs")
+	err := j.c.get(ctx, &page, jobQuery(f), "jobs")
 	return page.Core(), err
+}
+
+// Search reads a page of the jobs that a search selects: GET /api/jobs with source, event_type or
+// error.
+func (j Jobs) Search(ctx context.Context, s manage.JobSearch) (manage.FoundJobs, error) {
+	var found wire.FoundJobs
+	query := jobQuery(s.JobFilter)
+	maps.Copy(query, parameters("source", s.Source, "event_type", s.Type, "error", s.Error))
+	err := j.c.get(ctx, &found, query, "jobs")
+	return found.Core(), err
+}
+
+// jobQuery returns the parameters of a listing.
+func jobQuery(f core.JobFilter) url.Values {
+	return parameters("status", string(f.Status), "handler", f.Lane.Consumer(),
+		"since", core.FormatTime(f.Since), "until", core.FormatTime(f.Until), "after", string(f.After), "limit", atMost(f.Limit))
 }
 
 // Errors reads the errors of failed jobs, in groups: GET /api/jobs/errors. Its Limit has no effect.
