@@ -22,6 +22,9 @@ const (
 // Masked replaces a secret in a recorded exchange.
 const Masked = "***"
 
+// UnmaskedURL stands for the URL in [Exchange.Unmasked]. It is not the name of a header.
+const UnmaskedURL = "<url>"
+
 // An Exchange is what an attempt sent and received, as an attempt keeps it if the configuration
 // says so. It contains no secret of the configuration: see Masked. Times and the reply's status and
 // body are in the [Attempt].
@@ -41,6 +44,10 @@ type Exchange struct {
 	// Cut says that a value is longer than MaxHeaderValue, that headers beyond MaxHeaders are left
 	// out, or that the URL is longer than MaxSentURL.
 	Cut bool
+
+	// Unmasked are the names of the headers of the request in whose values Masked is a text that was
+	// sent, with [UnmaskedURL] for the URL's path and the names in its query. Nothing is masked there.
+	Unmasked []string
 
 	// BodySize and BodySHA256 are of the body as it was sent, in bytes and in hexadecimal. Over
 	// gRPC the body is the payload in the message. A request without a body has 0 and "".

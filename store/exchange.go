@@ -17,6 +17,7 @@ type storedExchange struct {
 	BodySize     int               `json:"body_size,omitzero"`
 	BodySHA256   string            `json:"body_sha256,omitzero"`
 	KeptBody     int               `json:"kept_body,omitzero"`
+	Unmasked     []string          `json:"unmasked,omitempty"`
 }
 
 // exchangeColumnsOf returns the columns exchange and sent_body of an attempt.
@@ -24,7 +25,7 @@ func exchangeColumnsOf(x *core.Exchange) (exchange, body any) {
 	if x == nil {
 		return nil, nil
 	}
-	text, _ := json.Marshal(storedExchange{x.Method, x.URL, x.Headers, x.ReplyHeaders, x.Cut, x.BodySize, x.BodySHA256, x.KeptBody}) // no value that JSON does not have
+	text, _ := json.Marshal(storedExchange{x.Method, x.URL, x.Headers, x.ReplyHeaders, x.Cut, x.BodySize, x.BodySHA256, x.KeptBody, x.Unmasked}) // no value that JSON does not have
 	return string(text), orNull(x.Body)
 }
 
@@ -36,5 +37,5 @@ func decodeExchange(text string) *core.Exchange {
 		return nil
 	}
 	return &core.Exchange{Method: x.Method, URL: x.URL, Headers: x.Headers, ReplyHeaders: x.ReplyHeaders, Cut: x.Cut,
-		BodySize: x.BodySize, BodySHA256: x.BodySHA256, KeptBody: x.KeptBody}
+		BodySize: x.BodySize, BodySHA256: x.BodySHA256, KeptBody: x.KeptBody, Unmasked: x.Unmasked}
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
 
@@ -13,8 +16,12 @@ import (
 type curlCommand struct {
 	before    string // what makes the body, with its pipe
 	words     []string
-	variables []string // of the shell, in place of masked values
+	variables []curlVariable
 }
+
+// A curlVariable is a variable of the shell in place of a masked value. Its name begins with
+// GATEWAY_, so it is none that the shell or a program has, such as HOME or PATH.
+type curlVariable struct{ name, of string }
 
 // curlOf returns the command for a request, without its body.
 func curlOf(x *core.Exchange) *curlCommand {
@@ -24,38 +31,74 @@ func curlOf(x *core.Exchange) *curlCommand {
 	sent := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
 		sent[strings.ToLower(name)] = true
-		if x.Headers[name] == "" {
-			c.add("-H", always(name+";")) // how curl writes a header without a value
-			continue
+		value := x.Headers[name]
+		var w shellWord
+		switch {
+		case value == "":
+			w.add(name + ";") // how curl writes a header without a value
+		case slices.Contains(x.Unmasked, name):
+			w.add(name + ": " + value)
+		case value == core.Masked:
+			w.add(name + ": ")
+			w.addVariable(c.variable("HEADER_"+variablePart(name), "the value of header "+name))
+		default:
+			c.mask(&w, name+": "+value, "HEADER_"+variablePart(name), "a part of header "+name)
 		}
-		c.add("-H", c.masked(name+": "+x.Headers[name], variableOf(name)))
+		c.add("-H", w.quoted())
 	}
 	for _, name := range []string{"Accept", "Content-Type", "User-Agent", "Expect"} {
 		if !sent[strings.ToLower(name)] {
 			c.add("-H", always(name+":"))
 		}
 	}
-	c.add(c.address(x.URL))
+	c.add(c.address(x.URL, slices.Contains(x.Unmasked, core.UnmaskedURL)))
 	return c
 }
 
-// address quotes a URL. Each masked value of its query gets a variable with the value's name.
-func (c *curlCommand) address(url string) string {
-	before, query, found := strings.Cut(url, "?")
-	quoted, mark := c.masked(before, "URL_SECRET"), "?"
-	if !found {
-		return quoted
-	}
-	for pair := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		variable := "URL_" + variableOf(name)
-		if name == core.Masked {
-			variable = "URL_SECRET"
+// address quotes a URL. The values of its query are masked. Its path and the names in its query may
+// have masked parts, unless they are plain.
+func (c *curlCommand) address(url string, plain bool) string {
+	var w shellWord
+	add := func(text, variable, of string) {
+		if plain {
+			w.add(text)
+		} else {
+			c.mask(&w, text, variable, of)
 		}
-		quoted += c.masked(mark+pair, variable)
+	}
+	path, query, found := strings.Cut(url, "?")
+	add(path, "PATH", "a part of the path")
+	if !found {
+		return w.quoted()
+	}
+	mark := "?"
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, value, named := strings.Cut(pair, "="); named {
+			add(mark+name, "QUERY", "a name in the query")
+			c.mask(&w, "="+value, "QUERY_"+variablePart(name), "the value of "+name+" in the query")
+		} else {
+			c.mask(&w, mark+pair, "QUERY", "a value in the query")
+		}
 		mark = "&"
 	}
-	return quoted
+	return w.quoted()
+}
+
+// A shellWord is a word of the shell that is made of texts and variables.
+type shellWord struct{ done, text string }
+
+func (w *shellWord) add(text string) { w.text += text }
+
+func (w *shellWord) addVariable(name string) {
+	w.done, w.text = w.quoted()+`"${`+name+`?}"`, ""
+}
+
+// quoted returns the word as the shell reads it.
+func (w *shellWord) quoted() string {
+	if w.text == "" {
+		return w.done
+	}
+	return w.done + always(w.text)
 }
 
 // add adds an option with its values.
@@ -74,39 +117,52 @@ func (c *curlCommand) send(e core.Event) {
 // text returns the command, an option a line.
 func (c *curlCommand) text() string { return c.before + strings.Join(c.words, " \\\n  ") }
 
-// masked quotes a text, with a variable of the shell for each part that is masked.
-func (c *curlCommand) masked(text, variable string) string {
-	parts := strings.Split(text, core.Masked)
-	quoted := quoteUnlessEmpty(parts[0])
-	for _, part := range parts[1:] {
-		quoted += `"$` + variable + `"` + quoteUnlessEmpty(part)
-	}
-	if len(parts) > 1 && !slices.Contains(c.variables, variable) {
-		c.variables = append(c.variables, variable)
-	}
-	return quoted
-}
-
-func quoteUnlessEmpty(s string) string {
-	if s == "" {
+// comments returns comments of the shell that name the variables, "" if there are none.
+func (c *curlCommand) comments() string {
+	if len(c.variables) == 0 {
 		return ""
 	}
-	return always(s)
+	text, width := "# Set these first. Their values are masked in the record:\n", 0
+	for _, v := range c.variables {
+		width = max(width, len(v.name))
+	}
+	for _, v := range c.variables {
+		text += fmt.Sprintf("#   %-*s  %s\n", width, v.name, terminal.Visible(v.of))
+	}
+	return text
+}
+
+// mask adds a text to a word, with a variable for each part that is masked. The shell refuses the
+// command if a variable is not set.
+func (c *curlCommand) mask(w *shellWord, text, name, of string) {
+	parts := strings.Split(text, core.Masked)
+	w.add(parts[0])
+	for _, part := range parts[1:] {
+		w.addVariable(c.variable(name, of))
+		w.add(part)
+	}
+}
+
+// variable makes a variable and returns its name. A name that another variable has gets a number.
+func (c *curlCommand) variable(name, of string) string {
+	name = "GATEWAY_" + name
+	free := name
+	for n := 2; slices.ContainsFunc(c.variables, func(v curlVariable) bool { return v.name == free }); n++ {
+		free = name + "_" + strconv.Itoa(n)
+	}
+	c.variables = append(c.variables, curlVariable{free, of})
+	return free
 }
 
 // always quotes a text for the shell, whatever it contains.
 func always(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// variableOf returns the name of the variable for the value of a header.
-func variableOf(header string) string {
-	name := strings.Map(func(r rune) rune {
+// variablePart returns a text in the characters of a variable's name.
+func variablePart(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '_'
-	}, strings.ToUpper(header))
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
-		return "_" + name
-	}
-	return name
+	}, strings.ToUpper(text))
 }

@@ -180,13 +180,10 @@ func (a *app) printCurl(ctx context.Context, op *operator, job core.Job, t core.
 		}
 		command.send(told.Event)
 	}
-	if len(command.variables) > 0 {
-		a.Notef("set the variables of the masked values first: %s", strings.Join(command.variables, ", "))
-	}
 	if x.Cut {
 		a.Notef("the URL or headers are longer than what is kept: the command sends a part of them")
 	}
-	a.Printf("%s", command.text())
+	a.Printf("%s%s", command.comments(), command.text())
 	return nil
 }
 

@@ -193,6 +193,7 @@ type seedAttempt struct {
 	MS         int
 	Then       core.Status
 	Due        stamp
+	Exchange   *core.Exchange
 }
 
 // A stamp is a time in the API's form.
@@ -296,7 +297,7 @@ func (s seeder) attempt(j seedJob, number int, a seedAttempt) error {
 		At: a.At.t.Add(time.Duration(a.MS) * time.Millisecond),
 		Attempt: core.Attempt{
 			Number: number, StatusCode: a.StatusCode, Error: a.Error, Response: a.Response,
-			Duration: time.Duration(a.MS) * time.Millisecond, StartedAt: a.At.t,
+			Duration: time.Duration(a.MS) * time.Millisecond, StartedAt: a.At.t, Exchange: a.Exchange,
 		},
 	})
 	return err

@@ -63,12 +63,31 @@ func (r *recorder) with(headers map[string]string) *recorder {
 			continue
 		}
 		more.own[name] = true
-		more.hide(value)
-		if _, token, found := strings.Cut(strings.TrimSpace(value), " "); found { // Bearer and a token
-			more.hide(token)
-		}
+		more.hideValue(value)
 	}
 	return more
+}
+
+// hideValue hides the value of a configured header.
+func (r *recorder) hideValue(value string) {
+	r.hide(value)
+	if _, token, found := strings.Cut(strings.TrimSpace(value), " "); found { // Bearer and a token
+		r.hide(token)
+	}
+}
+
+// hideOwn hides the values of configured headers as they are sent, where that is in another spelling.
+func (r *recorder) hideOwn(sent map[string][]string) {
+	if r == nil {
+		return
+	}
+	for name, values := range sent {
+		for _, value := range values {
+			if r.own[name] {
+				r.hideValue(value)
+			}
+		}
+	}
 }
 
 // hide adds texts that are masked wherever they occur.
@@ -92,6 +111,7 @@ func (r *recorder) sent(method string, u *url.URL, header map[string][]string, b
 	var cut bool
 	x.Headers, cut = r.headers(header)
 	x.Cut = x.Cut || cut
+	x.Unmasked = r.unmasked(u, header, x.Headers)
 	if len(body) == 0 {
 		return x
 	}
@@ -142,6 +162,31 @@ func (r *recorder) forURL(u *url.URL) *recorder {
 	return &more
 }
 
+// unmasked returns the value of [core.Exchange.Unmasked] for a request with these kept headers.
+func (r *recorder) unmasked(u *url.URL, header map[string][]string, kept map[string]string) (names []string) {
+	for _, key := range slices.Sorted(maps.Keys(header)) {
+		full := strings.Join(header[key], ", ")
+		if _, is := kept[key]; is && !r.masksValue(key) && strings.Contains(full, core.Masked) && r.mask(full) == full {
+			names = append(names, key)
+		}
+	}
+	// Values of the query are masked always, and names are never.
+	text := u.EscapedPath()
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		text += "&" + name
+	}
+	if !r.secretURL && strings.Contains(text, core.Masked) && r.mask(text) == text {
+		names = append(names, core.UnmaskedURL)
+	}
+	return names
+}
+
+// masksValue reports whether the whole value of a header is masked.
+func (r *recorder) masksValue(key string) bool {
+	return r.own[strings.ToLower(key)] || endpoint.IsCredential(key)
+}
+
 // url returns a URL as it is kept, and whether it was cut.
 func (r *recorder) url(u *url.URL) (kept string, cut bool) {
 	path := u.EscapedPath()
@@ -180,8 +225,10 @@ func (r *recorder) headers(header map[string][]string) (kept map[string]string, 
 	room := core.MaxHeaders
 	for _, key := range slices.Sorted(maps.Keys(header)) {
 		value := core.Masked
-		if !r.own[strings.ToLower(key)] && !endpoint.IsCredential(key) {
-			full := r.mask(strings.Join(header[key], ", "))
+		// A value that has the mask as a text and a secret beside it is masked whole: the two could not be
+		// told apart.
+		if full := strings.Join(header[key], ", "); !r.masksValue(key) && (!strings.Contains(full, core.Masked) || r.mask(full) == full) {
+			full = r.mask(full)
 			value = clean(full, core.MaxHeaderValue)
 			cut = cut || len(value) < len(full)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,33 @@ func TestRecordBodies(t *testing.T) {
 			t.Errorf("%s: no exchange", name)
 		case x.BodySize != c.size || x.KeptBody != c.kept || len(x.Body) != c.kept || c.kept > 0 && c.target.Transform == nil && !strings.HasPrefix(c.payload, x.Body):
 			t.Errorf("%s: size %d, kept %d of %d, want %d and %d", name, x.BodySize, len(x.Body), x.KeptBody, c.size, c.kept)
+		}
+	}
+}
+
+// TestRecordTellsMasksApart: an exchange says where three asterisks were sent as they are. A value with
+// both asterisks and a secret is masked whole.
+func TestRecordTellsMasksApart(t *testing.T) {
+	r := newRecorder(core.RecordHeaders, map[string]string{"X-Own": "***", "X-Token": "t0k3n-of-billing"}, nil)
+	header := map[string][]string{"X-Own": {"***"}, "Cookie": {"***"}, "X-Stars": {"a", "***"}, "X-Echo": {"t0k3n-of-billing"}, "X-Both": {"*** t0k3n-of-billing"}, "X-Plain": {"**"}}
+	for u, want := range map[string][]string{
+		"https://example.com/a?k=***":                   {"X-Stars"},
+		"https://example.com/***?k=1":                   {"X-Stars", core.UnmaskedURL},
+		"https://example.com/a?***=1":                   {"X-Stars", core.UnmaskedURL},
+		"https://example.com/t0k3n-of-billing/***?k=12": {"X-Stars"},
+	} {
+		parsed, err := url.Parse(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := r.sent("POST", parsed, header, nil, false)
+		if !slices.Equal(x.Unmasked, want) {
+			t.Errorf("%s: unmasked = %q, want %q", u, x.Unmasked, want)
+		}
+		for name, value := range map[string]string{"X-Own": core.Masked, "Cookie": core.Masked, "X-Stars": "a, ***", "X-Echo": core.Masked, "X-Both": core.Masked, "X-Plain": "**"} {
+			if x.Headers[name] != value {
+				t.Errorf("%s: header %s = %q, want %q", u, name, x.Headers[name], value)
+			}
 		}
 	}
 }

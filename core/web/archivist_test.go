@@ -66,7 +66,7 @@ func attempts() []core.Attempt {
 		{Number: 2, StatusCode: 503, Error: `status: 503 "away"`, Response: hostile, Duration: 2 * time.Second, StartedAt: noon.Add(time.Minute)},
 		{Number: 3, StatusCode: 200, Response: "ok", StartedAt: noon.Add(time.Hour), Exchange: &core.Exchange{
 			Method: "POST", URL: "https://billing.example/in?key=***", Headers: map[string]string{"Authorization": core.Masked, "X-Gateway-Attempt": "3"},
-			ReplyHeaders: map[string]string{"Server": hostile}, Cut: true, BodySize: 12, BodySHA256: "0a0b", KeptBody: 7,
+			ReplyHeaders: map[string]string{"Server": hostile}, Cut: true, BodySize: 12, BodySHA256: "0a0b", KeptBody: 7, Unmasked: []string{"X-Gateway-Attempt"},
 		}},
 	}
 }

@@ -190,7 +190,7 @@ func (a Attempt) Core() core.Attempt {
 	}
 	if r := a.Request; r != nil {
 		attempt.Exchange = &core.Exchange{Method: r.Method, URL: r.URL, Headers: r.Headers, ReplyHeaders: a.ResponseHeaders, Cut: r.Cut,
-			BodySize: r.BodySize, BodySHA256: string(r.BodySHA256), KeptBody: r.BodyKept}
+			BodySize: r.BodySize, BodySHA256: string(r.BodySHA256), KeptBody: r.BodyKept, Unmasked: r.Unmasked}
 	}
 	return attempt
 }

@@ -119,7 +119,7 @@ func TestThereAndBack(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "recorded") {
 			attempt.Exchange = &core.Exchange{Method: "POST", URL: someText.Draw(t, "url"), Headers: map[string]string{"A": someText.Draw(t, "header")},
-				ReplyHeaders: map[string]string{"B": someText.Draw(t, "reply header")}, Cut: rapid.Bool().Draw(t, "cut"),
+				ReplyHeaders: map[string]string{"B": someText.Draw(t, "reply header")}, Cut: rapid.Bool().Draw(t, "cut"), Unmasked: rapid.SampledFrom([][]string{nil, {"A", core.UnmaskedURL}}).Draw(t, "unmasked"),
 				BodySize: rapid.IntRange(0, 9).Draw(t, "size"), BodySHA256: someText.Draw(t, "hash"), KeptBody: rapid.IntRange(0, 9).Draw(t, "kept")}
 		}
 		same(t, "attempt", attempt, sent(t, AttemptOf(attempt)).Core())

@@ -176,6 +176,7 @@ type Request struct {
 	BodySHA256 Text              `json:"body_sha256"` // null without a body
 	BodyKept   int               `json:"body_kept"`   // bytes of the body that are kept
 	Cut        bool              `json:"cut"`         // the URL, or headers of either side, are not complete
+	Unmasked   []string          `json:"unmasked,omitempty"`
 }
 
 // AttemptOf returns the record of an attempt.
@@ -192,7 +193,7 @@ func AttemptOf(a core.Attempt) Attempt {
 		record.StatusCode = &a.StatusCode
 	}
 	if x := a.Exchange; x != nil {
-		record.Request = &Request{x.Method, x.URL, x.Headers, x.BodySize, Text(x.BodySHA256), x.KeptBody, x.Cut}
+		record.Request = &Request{x.Method, x.URL, x.Headers, x.BodySize, Text(x.BodySHA256), x.KeptBody, x.Cut, x.Unmasked}
 		record.ResponseHeaders = x.ReplyHeaders
 	}
 	return record

@@ -24,6 +24,7 @@ func exchange(body string) *core.Exchange {
 		Headers:      map[string]string{"Authorization": core.Masked, "X-Text": "caf\u00e9 \"quoted\" \u2028 <a>"},
 		ReplyHeaders: map[string]string{"Retry-After": "7"},
 		Cut:          true, BodySize: len(body) + 1, BodySHA256: strings.Repeat("0a", 32), KeptBody: len(body), Body: body,
+		Unmasked: []string{"X-Stars", core.UnmaskedURL},
 	}
 }
 

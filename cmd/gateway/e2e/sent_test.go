@@ -16,7 +16,7 @@ server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
 delivery: {timeout: 5s, record: all, signing_secret: whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0}
 sources: {app: {type: event}}
 handlers:
-  made: {source: app, url: "${RECEIVER}/made?key=sesame-open&version=2026-11", transform: '{"n": {{ $.n }}, "name": {{ $.name }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
+  made: {source: app, url: "${RECEIVER}/made?key=sesame-open&version=v2026.11", transform: '{"n": {{ $.n }}, "name": {{ $.name }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
 `
 
 // TestSentAgain: what an attempt sent is shown without secrets, and the command of --curl sends the
@@ -46,7 +46,7 @@ func TestSentAgain(t *testing.T) {
 			}
 		}
 		sh := exec.Command("sh", "-c", command)
-		sh.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "URL_KEY=sesame-open", "URL_VERSION=2026-11", "X_API_KEY=a-key-of-the-receiver"}
+		sh.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "GATEWAY_QUERY_KEY=sesame-open", "GATEWAY_QUERY_VERSION=v2026.11", "GATEWAY_HEADER_X_API_KEY=a-key-of-the-receiver"}
 		if out, err := sh.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", command, err, out)
 		}
