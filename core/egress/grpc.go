@@ -50,13 +50,15 @@ func (c *Client) GRPC(t Target) (worker.Sender, error) {
 		agent = own["user-agent"][0]
 		delete(own, "user-agent")
 	}
+	recorder := t.recorder()
+	recorder.hideOwn(own)
 	return &grpcSender{
 		line:      &line{client: c, url: u, agent: agent},
 		handler:   t.Name,
 		own:       own,
 		transform: t.Transform,
 		signer:    signer,
-		recorder:  t.recorder(),
+		recorder:  recorder,
 		made:      t.MadeBody || t.Transform != nil,
 	}, nil
 }
@@ -106,7 +108,7 @@ func (s *grpcSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	}
 	answer, err := gatewayv1.NewEventReceiverClient(channel).Deliver(progress.watch(rpcmeta.NewOutgoingContext(ctx, with)), request, options...)
 	exchange := s.exchange(request, with)
-	if header != nil || trailer != nil {
+	if progress.answered() { // without a reply the trailer may be empty and not nil
 		s.recorder.answered(exchange, s.line.url, joined(header, trailer))
 	}
 	if err != nil {
