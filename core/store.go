@@ -232,9 +232,10 @@ type Ledger interface {
 	// Jobs lists jobs newest first, paged like Events.
 	Jobs(ctx context.Context, f JobFilter) (Page[Job], error)
 
-	// Attempts lists the attempts of a job, oldest first; an unknown job has none. The exchanges
-	// that were recorded come with them, without the kept parts of bodies.
-	Attempts(ctx context.Context, job ID) ([]Attempt, error)
+	// Attempts lists the attempts of a job, oldest first; an unknown job has none. It leaves out the
+	// first skip of them, and returns at most limit, 1 to MaxPage. The exchanges that were recorded
+	// come with them, without the kept parts of bodies.
+	Attempts(ctx context.Context, job ID, skip, limit int) ([]Attempt, error)
 
 	// SourcesOf returns the sources of events. Events that are not stored are absent.
 	SourcesOf(ctx context.Context, events []ID) (map[ID]string, error)

@@ -220,8 +220,8 @@ func pageLimit(limit int) int {
 }
 
 // Attempts lists the attempts of a job. See core.Ledger.
-func (s *Store) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
-	rows, err := s.read(ctx, s.sql.attempts, string(job))
+func (s *Store) Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error) {
+	rows, err := s.read(ctx, s.sql.attempts, string(job), int64(pageLimit(limit)), int64(skip))
 	if err != nil {
 		return nil, fmt.Errorf("attempts of job %s: %w", job, err)
 	}
@@ -337,7 +337,7 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 	return ledgerSQL{
 		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
 		job:      reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
-		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt`)),
+		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt LIMIT {limit} OFFSET {limit}`)),
 		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),

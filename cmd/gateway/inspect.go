@@ -101,13 +101,24 @@ func (s jobStory) record() wire.Job { return wire.StoryOf(s.job, s.wait, s.attem
 func storiesOf(ctx context.Context, service jobService, told manage.Told) ([]jobStory, error) {
 	stories := make([]jobStory, len(told.Jobs))
 	for i, j := range told.Jobs {
-		attempts, err := service.Attempts(ctx, j.ID)
+		attempts, err := attemptsOf(ctx, service, j.ID)
 		if err != nil {
 			return nil, err
 		}
 		stories[i] = jobStory{j, told.Waits[j.ID], attempts}
 	}
 	return stories, nil
+}
+
+// attemptsOf reads all attempts of a job, page by page.
+func attemptsOf(ctx context.Context, service jobService, id core.ID) (all []core.Attempt, err error) {
+	for {
+		page, err := service.Attempts(ctx, id, len(all))
+		all = append(all, page.Items...)
+		if err != nil || !page.More || len(page.Items) == 0 {
+			return all, err
+		}
+	}
 }
 
 // printStories prints each job with the times and reasons of its state, and a table of its

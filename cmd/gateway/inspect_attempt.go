@@ -32,7 +32,7 @@ func (a *app) inspectAttempt(ctx context.Context, id core.ID, f attemptFlags) er
 		if err != nil {
 			return err
 		}
-		attempts, err := op.jobs.Attempts(ctx, job.ID)
+		attempts, err := attemptsOf(ctx, op.jobs, job.ID)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ type jobService interface {
 	Search(ctx context.Context, s manage.JobSearch) (manage.FoundJobs, error)
 	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
-	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
+	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
 	SentBody(ctx context.Context, id core.ID, number int) (string, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)

@@ -14,7 +14,7 @@ type JobStore interface {
 	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
 	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	KindsOf(ctx context.Context, events []core.ID) (map[core.ID]core.EventKind, error)
-	Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error)
+	Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error)
 	SentBody(ctx context.Context, job core.ID, number int) (string, error)
 	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
 }
@@ -85,14 +85,21 @@ func (j *Jobs) Wait(ctx context.Context, job core.Job) (Wait, error) {
 	return waits[job.ID], err
 }
 
-// Attempts lists the attempts of a job, oldest first.
-func (j *Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {
-	attempts, err := j.store.Attempts(ctx, id)
-	if err != nil || len(attempts) > 0 {
-		return attempts, err
+// AttemptPage is how many attempts one call returns at most. An attempt that keeps its exchange and
+// its reply has up to about 16 KiB.
+const AttemptPage = 100
+
+// Attempts lists attempts of a job, oldest first: up to AttemptPage of them, behind the first skip
+// ones. More says whether there are further ones.
+func (j *Jobs) Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error) {
+	attempts, err := j.store.Attempts(ctx, id, skip, AttemptPage+1)
+	if err != nil {
+		return core.Page[core.Attempt]{}, err
 	}
-	_, err = j.job(ctx, id) // distinguishes a job without attempts from a missing job
-	return nil, err
+	if len(attempts) == 0 {
+		_, err = j.job(ctx, id) // distinguishes a job without attempts from a missing job
+	}
+	return core.Page[core.Attempt]{Items: attempts[:min(len(attempts), AttemptPage)], More: len(attempts) > AttemptPage}, err
 }
 
 // SentBody returns the kept part of the body that an attempt of a job sent. An attempt that kept none

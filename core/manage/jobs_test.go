@@ -27,8 +27,10 @@ func (d *drawer) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job],
 	return core.Page[core.Job]{Items: d.jobs, More: true}, d.err
 }
 
-func (d *drawer) Attempts(_ context.Context, id core.ID) ([]core.Attempt, error) {
-	return d.attempts[id], d.err
+func (d *drawer) Attempts(_ context.Context, id core.ID, skip, limit int) ([]core.Attempt, error) {
+	all := d.attempts[id]
+	all = all[min(skip, len(all)):]
+	return all[:min(limit, len(all))], d.err
 }
 
 func (d *drawer) Events(context.Context, core.EventFilter) (core.Page[core.Event], error) {
@@ -170,6 +172,34 @@ func TestRetryOfAll(t *testing.T) {
 	}
 }
 
+// A job with many attempts is listed in pages, each attempt once.
+func TestAttemptsInPages(t *testing.T) {
+	for n, want := range map[int][]int{AttemptPage: {AttemptPage}, AttemptPage + 1: {AttemptPage, 1}, 3*AttemptPage - 1: {AttemptPage, AttemptPage, AttemptPage - 1}} {
+		j, d := office()
+		d.attempts[id(2)] = nil
+		for i := range n {
+			d.attempts[id(2)] = append(d.attempts[id(2)], core.Attempt{Number: i + 1})
+		}
+		var sizes []int
+		for next, more := 1, true; more; {
+			page, err := j.Attempts(t.Context(), id(2), next-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range page.Items {
+				if a.Number != next {
+					t.Fatalf("attempt %d comes after %d", a.Number, next-1)
+				}
+				next++
+			}
+			sizes, more = append(sizes, len(page.Items)), page.More
+		}
+		if !slices.Equal(sizes, want) {
+			t.Errorf("%d attempts: pages of %v, want %v", n, sizes, want)
+		}
+	}
+}
+
 func TestJobsAndAttempts(t *testing.T) {
 	j, d := office()
 	f := core.JobFilter{Status: core.Dead, Limit: 3}
@@ -177,19 +207,19 @@ func TestJobsAndAttempts(t *testing.T) {
 		t.Errorf("List = %+v, %v, asked for %+v", page, err, d.asked)
 	}
 	for id, want := range map[core.ID]int{id(1): 1, id(2): 0} {
-		if got, err := j.Attempts(t.Context(), id); len(got) != want || err != nil {
+		if got, err := j.Attempts(t.Context(), id, 0); len(got.Items) != want || got.More || err != nil {
 			t.Errorf("Attempts(%s) = %v, %v, want %d", id, got, err, want)
 		}
 	}
 	var errs [2]error
 	_, errs[0] = j.Job(t.Context(), id(9))
-	_, errs[1] = j.Attempts(t.Context(), id(9))
+	_, errs[1] = j.Attempts(t.Context(), id(9), 0)
 	if want := [2]error{ErrJob, ErrJob}; errs != want {
 		t.Errorf("of a job that is not there: %v, want ErrJob", errs)
 	}
 	d.err = errors.New("disk full")
 	for _, id := range []core.ID{id(1), id(2)} {
-		if _, err := j.Attempts(t.Context(), id); !errors.Is(err, d.err) {
+		if _, err := j.Attempts(t.Context(), id, 0); !errors.Is(err, d.err) {
 			t.Errorf("Attempts(%s) of a store that fails = %v", id, err)
 		}
 		if _, err := j.Retry(t.Context(), id); !errors.Is(err, d.err) {

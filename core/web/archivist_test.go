@@ -19,7 +19,8 @@ type archivist struct {
 	events int    // how many there are to export; 3 unless set
 	breaks bool   // exporting fails behind the last of them
 
-	payload []byte // of each event, instead of its own
+	payload []byte         // of each event, instead of its own
+	tries   []core.Attempt // of each job, instead of its own
 
 	mu    sync.Mutex
 	calls []string
@@ -290,12 +291,19 @@ func (a registrar) Wait(_ context.Context, job core.Job) (manage.Wait, error) {
 	return manage.Wait{For: manage.NoConsumerYet}, a.say("what %s waits for", job.ID)
 }
 
-func (a registrar) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {
+// Attempts returns the attempts of the dead job, which has one more behind them.
+func (a registrar) Attempts(ctx context.Context, id core.ID, skip int) (page core.Page[core.Attempt], err error) {
 	job, err := a.Job(ctx, id)
-	if err != nil || job.Status != core.Dead {
-		return nil, err
+	switch {
+	case err != nil || job.Status != core.Dead:
+	case a.tries != nil:
+		page.Items = a.tries
+	case skip == 0:
+		page = core.Page[core.Attempt]{Items: attempts(), More: true}
+	default:
+		page.Items = []core.Attempt{{Number: skip + 1, StatusCode: 200, StartedAt: noon}}
 	}
-	return attempts(), nil
+	return page, err
 }
 
 func (a registrar) SentBody(ctx context.Context, id core.ID, number int) (string, error) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -24,7 +25,7 @@ type JobManager interface {
 	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
-	Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error)
+	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
 	SentBody(ctx context.Context, id core.ID, number int) (string, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
@@ -44,8 +45,8 @@ func Jobs(o JobsOptions) Piece {
 		j, token := &jobRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/jobs", d.viewing(token, j.charged(listBytes, j.list)))
 		r.Get("/api/jobs/errors", d.viewing(token, j.charged(errorsBytes, j.errors)))
-		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(listBytes, j.inspect)))
-		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(listBytes, bare(j.attempts))))
+		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(attemptsBytes, j.inspect)))
+		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(attemptsBytes, j.attempts)))
 		r.Get("/api/jobs/{id}/attempts/{number}/body", d.viewing(token, j.charged(listBytes, bare(j.sentBody))))
 		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
 		r.Post("/api/jobs/retry", d.changing(token, j.retryAll))
@@ -200,25 +201,39 @@ func (j *jobRoutes) inspect(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, wire.WaitingOf(job, wait))
 		return nil
 	}
-	attempts, err := j.manager.Attempts(r.Context(), id)
+	attempts, err := j.manager.Attempts(r.Context(), id, 0)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.StoryOf(job, wait, attempts))
+	record := wire.StoryOf(job, wait, attempts.Items)
+	record.MoreAttempts = attempts.More
+	writeJSON(w, http.StatusOK, record)
 	return nil
 }
 
-// attempts answers with all attempts at a job.
+// attemptsBytes is about how many bytes the gateway needs for a page of attempts that keep their
+// exchanges and replies, and for its text. Replies of control characters need more.
+const attemptsBytes = 2 * listBytes
+
+// attempts answers with a page of the attempts at a job.
 func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
 	id, err := jobID(r)
 	if err != nil {
 		return err
 	}
-	attempts, err := j.manager.Attempts(r.Context(), id)
+	query, err := queryOf(r, "after")
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.Attempts{Attempts: wire.List(attempts, wire.AttemptOf)})
+	skip, err := query.number("after", 0, 0, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	page, err := j.manager.Attempts(r.Context(), id, skip)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.AttemptsOf(page))
 	return nil
 }
 

@@ -6,12 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -233,6 +235,31 @@ func TestLargeEventsAreReserved(t *testing.T) {
 		}
 		if reserved < want {
 			t.Errorf("%s: %d bytes are reserved while the store is asked, want at least %d", path, reserved, want)
+		}
+	}
+}
+
+// A page of attempts, each with as much as an attempt can keep, fits in the bytes that are reserved for
+// it, together with its text.
+func TestAttemptsAreReserved(t *testing.T) {
+	full := core.Attempt{Number: 1, StatusCode: 500, Error: strings.Repeat("e", 512), Response: strings.Repeat("r", 4<<10), StartedAt: noon, Exchange: &core.Exchange{
+		Method: "POST", URL: strings.Repeat("u", core.MaxSentURL), Headers: map[string]string{}, ReplyHeaders: map[string]string{}, BodySHA256: strings.Repeat("0", 64),
+	}}
+	for i := range core.MaxHeaders / core.MaxHeaderValue {
+		name := fmt.Sprint("X-", i)
+		full.Exchange.Headers[name], full.Exchange.ReplyHeaders[name] = strings.Repeat("v", core.MaxHeaderValue), strings.Repeat("v", core.MaxHeaderValue)
+	}
+	for _, path := range []string{"/api/jobs/" + string(jobNumber(1)) + "/attempts", "/api/jobs/" + string(jobNumber(1)) + "?include_attempts=true"} {
+		w := newWorld(t)
+		w.settings.Counts, w.archive.tries = &web.Counts{}, slices.Repeat([]core.Attempt{full}, manage.AttemptPage)
+		reserved := 0
+		w.store.asked = func() { reserved = max(reserved, w.settings.Counts.Unwritten()) }
+		got := ask(w.handler(), "GET", path, "")
+		if got.Code != 200 || got.Body.Len() < manage.AttemptPage*(14<<10) {
+			t.Fatalf("%s: %d, %d bytes, want a full page", path, got.Code, got.Body.Len())
+		}
+		if reserved < 2*got.Body.Len() { // the attempts, and their text
+			t.Errorf("%s: %d bytes are reserved for a reply of %d, which is made of as many", path, reserved, got.Body.Len())
 		}
 	}
 }

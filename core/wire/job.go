@@ -58,8 +58,10 @@ type Job struct {
 	// Waiting is absent if the job does not wait.
 	Waiting *Wait `json:"waiting,omitempty"`
 
-	// Attempts are absent if the request did not ask for them.
-	Attempts []Attempt `json:"attempts,omitzero"`
+	// Attempts are absent if the request did not ask for them. MoreAttempts says that these are only
+	// the first ones.
+	Attempts     []Attempt `json:"attempts,omitzero"`
+	MoreAttempts bool      `json:"has_more_attempts,omitzero"`
 }
 
 // JobOf returns the record of a job, without its attempts.
@@ -147,9 +149,15 @@ func budget(j core.Job) *int {
 	return &j.MaxAttempts
 }
 
-// Attempts is all attempts at a job.
+// Attempts is a page of the attempts at a job.
 type Attempts struct {
 	Attempts []Attempt `json:"attempts"`
+	More     bool      `json:"has_more"`
+}
+
+// AttemptsOf returns the record of a page.
+func AttemptsOf(page core.Page[core.Attempt]) Attempts {
+	return Attempts{List(page.Items, AttemptOf), page.More}
 }
 
 // An Attempt is the record of one try.

@@ -33,6 +33,8 @@ func TestBrokenArchivesFail(t *testing.T) {
 		{"SentBody returns the oldest", func(m *Model) core.Store { return sentFirst{m} }, []string{saysNewestBody}},
 		{"SentBody returns a part", func(m *Model) core.Store { return sentPart{m} }, []string{saysSentBody}},
 		{"SentBody returns any attempt's", func(m *Model) core.Store { return sentAny{m} }, []string{saysNoBody}},
+		{"Attempts lists too many", func(m *Model) core.Store { return attemptsUnbounded{m} }, []string{saysSomeAttempts}},
+		{"Attempts lists the first ones again", func(m *Model) core.Store { return attemptsFromTheStart{m} }, []string{saysSomeAttempts}},
 		{"AttemptsOf shows the newest first", func(m *Model) core.Store { return attemptsOfNewest{m} }, []string{saysAttemptsOf}},
 		{"SourcesOf has an empty source for unknown events", func(m *Model) core.Store { return sourcesOfAll{m} }, []string{saysNoSource}},
 		{"SourcesOf has one event", func(m *Model) core.Store { return sourcesOfOne{m} }, []string{saysSources}},
@@ -180,7 +182,7 @@ type attemptsOfExchanges struct{ *Model }
 func (s attemptsOfExchanges) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	of, err := s.Model.AttemptsOf(ctx, jobs)
 	for id := range of {
-		if of[id], err = s.Model.Attempts(ctx, id); err != nil {
+		if of[id], err = s.Model.Attempts(ctx, id, 0, core.MaxPage); err != nil {
 			return nil, err
 		}
 	}
@@ -190,19 +192,33 @@ func (s attemptsOfExchanges) AttemptsOf(ctx context.Context, jobs []core.ID) (ma
 // attemptsBare lists attempts without their exchanges.
 type attemptsBare struct{ *Model }
 
-func (s attemptsBare) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
-	attempts, err := s.Model.Attempts(ctx, job)
+func (s attemptsBare) Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error) {
+	attempts, err := s.Model.Attempts(ctx, job, skip, limit)
 	for i := range attempts {
 		attempts[i].Exchange = nil
 	}
 	return attempts, err
 }
 
+// attemptsUnbounded ignores the bounds of a listing; attemptsFromTheStart only its beginning.
+type (
+	attemptsUnbounded    struct{ *Model }
+	attemptsFromTheStart struct{ *Model }
+)
+
+func (s attemptsUnbounded) Attempts(ctx context.Context, job core.ID, skip, _ int) ([]core.Attempt, error) {
+	return s.Model.Attempts(ctx, job, skip, core.MaxPage)
+}
+
+func (s attemptsFromTheStart) Attempts(ctx context.Context, job core.ID, _, limit int) ([]core.Attempt, error) {
+	return s.Model.Attempts(ctx, job, 0, limit)
+}
+
 // attemptsWithBodies lists attempts with the bodies of their exchanges.
 type attemptsWithBodies struct{ *Model }
 
-func (s attemptsWithBodies) Attempts(ctx context.Context, job core.ID) ([]core.Attempt, error) {
-	attempts, err := s.Model.Attempts(ctx, job)
+func (s attemptsWithBodies) Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error) {
+	attempts, err := s.Model.Attempts(ctx, job, skip, limit)
 	for _, a := range attempts {
 		if a.Exchange != nil {
 			a.Exchange.Body = s.bodies(job)[0]

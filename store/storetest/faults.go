@@ -352,7 +352,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Events":        func() error { _, err := s.Events(ctx, core.EventFilter{}); return err },
 		"Job":           func() error { _, err := s.Job(ctx, j.ID); return err },
 		"Jobs":          func() error { _, err := s.Jobs(ctx, core.JobFilter{}); return err },
-		"Attempts":      func() error { _, err := s.Attempts(ctx, j.ID); return err },
+		"Attempts":      func() error { _, err := s.Attempts(ctx, j.ID, 0, 1); return err },
 		"Depth":         func() error { _, err := s.Depth(ctx); return err },
 		"Cancel":        func() error { _, err := s.Cancel(ctx, r.now, j.EventID); return err },
 		"Retry":         func() error { _, err := s.Retry(ctx, r.now, "", ""); return err },

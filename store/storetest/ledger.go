@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,22 +10,23 @@ import (
 )
 
 const (
-	saysTimeCome  = "A scheduled job whose time has come is shown as available"
-	saysLeaseOver = "A running job whose lease is over at the time of the query is shown as retryable, since any worker may take it"
-	saysNotFound  = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
-	saysEvent     = "Event returns one event with its payload"
-	saysEvents    = "Events lists events newest first, without their payloads and headers"
-	saysAlerts    = "The events of [AlertSource] are listed only if the filter asks for them"
-	saysJob       = "Job returns one job"
-	saysJobs      = "Jobs lists jobs newest first, paged like Events"
-	saysAttempts  = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
-	saysSources   = "SourcesOf returns the sources of events"
-	saysNoSource  = "Events that are not stored are absent"
-	saysFailures  = "Failures lists the jobs that are dead or shown as retryable, newest first, with the first MaxFailureText bytes of their errors"
-	saysOlder     = "More says whether there are older ones"
-	saysDepth     = "Depth is the number of jobs that are not finished"
-	saysAll       = "Zero fields select everything"
-	saysMore      = "More is whether there are older ones"
+	saysTimeCome     = "A scheduled job whose time has come is shown as available"
+	saysLeaseOver    = "A running job whose lease is over at the time of the query is shown as retryable, since any worker may take it"
+	saysNotFound     = "Errors: a [Refusal] of kind [Unavailable] means that the database could not be reached or could not write and that the same call may succeed later; of kind [NotFound] that the named row does not exist"
+	saysEvent        = "Event returns one event with its payload"
+	saysEvents       = "Events lists events newest first, without their payloads and headers"
+	saysAlerts       = "The events of [AlertSource] are listed only if the filter asks for them"
+	saysJob          = "Job returns one job"
+	saysJobs         = "Jobs lists jobs newest first, paged like Events"
+	saysAttempts     = "Attempts lists the attempts of a job, oldest first; an unknown job has none"
+	saysSomeAttempts = "It leaves out the first skip of them, and returns at most limit, 1 to MaxPage"
+	saysSources      = "SourcesOf returns the sources of events"
+	saysNoSource     = "Events that are not stored are absent"
+	saysFailures     = "Failures lists the jobs that are dead or shown as retryable, newest first, with the first MaxFailureText bytes of their errors"
+	saysOlder        = "More says whether there are older ones"
+	saysDepth        = "Depth is the number of jobs that are not finished"
+	saysAll          = "Zero fields select everything"
+	saysMore         = "More is whether there are older ones"
 )
 
 // All checks read one store with a fixed content, which is faster and shows that they only read.
@@ -52,6 +54,7 @@ var ledger = role{name: "Ledger", stock: fill, checks: []check{
 	{saysTimeCome, "filtered by status", filterCame},
 	{saysAttempts, "", showAttempts},
 	{saysAttempts, "unknown", showNoAttempts},
+	{saysSomeAttempts, "", showSomeAttempts},
 	{saysSources, "", showSources},
 	{saysNoSource, "", showNoSource},
 	{saysFailures, "", listFailures},
@@ -434,6 +437,21 @@ func showAttempts(r *rig) {
 // An unknown job has no attempts, which is no error.
 func showNoAttempts(r *rig) {
 	r.equal("Attempts of an unknown job: number", len(r.attempts(r.ids.Next())), 0)
+}
+
+// Every part of the list is that part of the whole list. A part behind its end is empty.
+func showSomeAttempts(r *rig) {
+	id, all := r.stock.by["tried"].ID, r.stock.attempts
+	for skip := range len(all) + 2 {
+		for limit := 1; limit <= len(all)+1; limit++ {
+			got, err := r.store.Attempts(context.Background(), id, skip, limit)
+			if err != nil {
+				r.Fatalf("Attempts(%s, %d, %d) failed: %v", id, skip, limit, err)
+			}
+			from := min(skip, len(all))
+			r.equal(fmt.Sprintf("Attempts, %d behind %d", limit, skip), append([]core.Attempt{}, got...), append([]core.Attempt{}, all[from:min(from+limit, len(all))]...))
+		}
+	}
 }
 
 // One call returns the sources of all events, those of the gateway itself too. An event that the

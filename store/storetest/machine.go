@@ -451,7 +451,7 @@ func (m *machine) compare(t *rapid.T) {
 	depth, _ := m.model.Depth(ctx)
 	m.equal("Depth", m.depth()-m.base, depth)
 	for _, id := range m.settled {
-		want, _ := m.model.Attempts(ctx, id)
+		want, _ := m.model.Attempts(ctx, id, 0, core.MaxPage)
 		m.equal("Attempts", sorted(m.attempts(id)), sorted(want))
 	}
 	if m.marksMoved {

@@ -403,10 +403,12 @@ func (m *Model) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], 
 }
 
 // Attempts implements [core.Ledger].
-func (m *Model) Attempts(_ context.Context, job core.ID) (out []core.Attempt, err error) {
+func (m *Model) Attempts(_ context.Context, job core.ID, skip, limit int) (out []core.Attempt, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, a := range m.attempts[job] {
+	all := m.attempts[job]
+	all = all[min(skip, len(all)):]
+	for _, a := range all[:min(limit, len(all))] {
 		if x := a.Exchange; x != nil {
 			bare := *x
 			bare.Body, a.Exchange = "", &bare

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ func (m *Model) JobsOf(_ context.Context, events []core.ID) (map[core.ID][]core.
 func (m *Model) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	of := map[core.ID][]core.Attempt{}
 	for _, id := range jobs {
-		attempts, err := m.Attempts(ctx, id)
+		attempts, err := m.Attempts(ctx, id, 0, math.MaxInt)
 		if err != nil {
 			return nil, err
 		}

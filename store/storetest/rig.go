@@ -355,7 +355,7 @@ func (r *rig) job(id core.ID) core.Job {
 // attempts returns the stored attempts of a job with their responses, oldest first.
 func (r *rig) attempts(id core.ID) []core.Attempt {
 	r.Helper()
-	got, err := r.store.Attempts(context.Background(), id)
+	got, err := r.store.Attempts(context.Background(), id, 0, core.MaxPage)
 	if err != nil {
 		r.Fatalf("Attempts(%s) failed: %v", id, err)
 	}

@@ -182,7 +182,7 @@ func calledAs(l core.Lane) string {
 }
 
 func (s *stage) showAttempts(out *strings.Builder, job core.ID) {
-	attempts, err := s.store.Attempts(s.t.Context(), job)
+	attempts, err := s.store.Attempts(s.t.Context(), job, 0, core.MaxPage)
 	if err != nil {
 		s.t.Fatal(err)
 	}

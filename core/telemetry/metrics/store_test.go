@@ -263,7 +263,7 @@ func (f *recorder) Failures(context.Context, core.FailureFilter) (r core.Page[co
 	return r, f.answer("Failures")
 }
 
-func (f *recorder) Attempts(context.Context, core.ID) (r []core.Attempt, err error) {
+func (f *recorder) Attempts(context.Context, core.ID, int, int) (r []core.Attempt, err error) {
 	return r, f.answer("Attempts")
 }
 

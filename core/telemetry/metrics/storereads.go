@@ -48,9 +48,9 @@ func (m *measured) Failures(ctx context.Context, f core.FailureFilter) (_ core.P
 	return m.Store.Failures(ctx, f)
 }
 
-func (m *measured) Attempts(ctx context.Context, job core.ID) (_ []core.Attempt, err error) {
+func (m *measured) Attempts(ctx context.Context, job core.ID, skip, limit int) (_ []core.Attempt, err error) {
 	defer m.attempts.ended(time.Now(), &err)
-	return m.Store.Attempts(ctx, job)
+	return m.Store.Attempts(ctx, job, skip, limit)
 }
 
 func (m *measured) SentBody(ctx context.Context, job core.ID, number int) (_ string, err error) {

@@ -286,7 +286,7 @@ func TestEveryStatement(t *testing.T) {
 				t.Errorf("Settle: lost = %v, want none", settled.Lost)
 			}
 		}
-		_, err = s.Attempts(ctx, taken[0].ID)
+		_, err = s.Attempts(ctx, taken[0].ID, 0, core.MaxPage)
 		must("Attempts", err)
 		for _, l := range []core.Lane{lane, ""} {
 			_, err = s.Retry(ctx, now, "", l)

@@ -187,7 +187,8 @@ func TestQuestions(t *testing.T) {
 	note(jobs.List(ctx, core.JobFilter{Status: core.Dead, Lane: "queue/q", After: someID, Limit: 3}))
 	note(jobs.Search(ctx, manage.JobSearch{JobFilter: core.JobFilter{Status: core.Dead, Since: at, Limit: 3}, Source: "a&b", Type: "x/y", Error: "c=d"}))
 	note(jobs.Errors(ctx, core.FailureFilter{Lane: "handler/h", Since: at}))
-	note(jobs.Attempts(ctx, someID))
+	note(jobs.Attempts(ctx, someID, 0))
+	note(jobs.Attempts(ctx, someID, 100))
 	note(jobs.Retry(ctx, someID))
 	note(jobs.RetryAll(ctx, ""))
 	note(jobs.RetryAll(ctx, "handler/h"))
@@ -214,6 +215,7 @@ func TestQuestions(t *testing.T) {
 		"GET /behind/api/jobs?error=c%3Dd&event_type=x%2Fy&limit=3&since=2026-11-20T11%3A00%3A00.007&source=a%26b&status=dead",
 		"GET /behind/api/jobs/errors?handler=h&since=2026-11-20T11%3A00%3A00.007",
 		"GET /behind/api/jobs/" + someID + "/attempts",
+		"GET /behind/api/jobs/" + someID + "/attempts?after=100",
 		"POST /behind/api/jobs/" + someID + "/retry",
 		"POST /behind/api/jobs/retry {}",
 		`POST /behind/api/jobs/retry {"handler":"h"}`,

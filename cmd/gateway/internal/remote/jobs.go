@@ -56,11 +56,12 @@ func (j Jobs) Job(ctx context.Context, id core.ID) (core.Job, error) {
 	return job.Core(), err
 }
 
-// Attempts reads the recorded attempts of a job: GET /api/jobs/{id}/attempts.
-func (j Jobs) Attempts(ctx context.Context, id core.ID) ([]core.Attempt, error) {
+// Attempts reads a page of the recorded attempts of a job, behind the first skip ones: GET
+// /api/jobs/{id}/attempts. A gateway of an earlier version returns all of them at once.
+func (j Jobs) Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error) {
 	var reply wire.Attempts
-	err := j.c.get(ctx, &reply, nil, "jobs", string(id), "attempts")
-	return wire.List(reply.Attempts, wire.Attempt.Core), err
+	err := j.c.get(ctx, &reply, parameters("after", atMost(skip)), "jobs", string(id), "attempts")
+	return core.Page[core.Attempt]{Items: wire.List(reply.Attempts, wire.Attempt.Core), More: reply.More}, err
 }
 
 // SentBody reads the kept part of the body of an attempt: GET /api/jobs/{id}/attempts/{number}/body.

@@ -106,11 +106,22 @@ function Attempt({ a }) {
 
 const retryable = (j) => !j.workflow_run_id && (j.status === 'dead' || j.status === 'canceled' || j.status === 'retryable' || j.status === 'scheduled');
 
+// attemptsOf reads all attempts of a job, page by page.
+async function attemptsOf(at) {
+  const all = [];
+  for (let more = true; more;) {
+    const page = await read(at + '/attempts', { after: all.length || undefined });
+    all.push(...page.attempts);
+    more = page.has_more && page.attempts.length > 0;
+  }
+  return all;
+}
+
 export function Job({ id }) {
   const { data, error, again } = useRead(async () => {
     const at = 'jobs/' + encodeURIComponent(id);
-    const [job, all] = await Promise.all([read(at), read(at + '/attempts')]);
-    return { ...job, attempts: all.attempts };
+    const [job, attempts] = await Promise.all([read(at), attemptsOf(at)]);
+    return { ...job, attempts };
   }, [id], 3000);
   const back = { href: to(path), text: 'Jobs' };
   if (!data) return html`<${Page} title="Job" back=${back}><${Problem} error=${error} again=${again} /><//>`;

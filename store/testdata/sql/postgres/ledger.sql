@@ -20,6 +20,7 @@ SELECT attempt, status_code, error, response, duration_ms, created_at, exchange
 FROM attempts
 WHERE job_id = ?
 ORDER BY created_at, attempt
+LIMIT ?::bigint OFFSET ?::bigint
 
 -- depth
 SELECT COUNT(*)
