@@ -41,6 +41,9 @@ func newTail(a *app) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			// The status and the time are checked before a database or a server is asked.
+			if source == core.AlertSource { // a look leaves its events out, so the command would wait for ever
+				return usagef(`--source %s is not followed: tail shows events that came in; "gateway events list --source %s" lists those of the gateway itself, and tail without --source shows how their jobs end`, source, source)
+			}
 			t := &tailing{app: a, source: source}
 			if status != "" {
 				if t.status, err = core.ParseStatus(status); err != nil {
