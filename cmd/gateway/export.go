@@ -113,7 +113,7 @@ func (a *app) exportFrom(ctx context.Context, events eventService, filter core.E
 func (a *app) writeEvents(ctx context.Context, out *bufio.Writer, events eventService, filter core.EventFilter, limit int) (n int, err error) {
 	p := a.Progress()
 	defer p.Clear()
-	for told, err := range events.Export(ctx, filter, limit) {
+	for told, err := range events.Export(ctx, filter, limit, false) {
 		if err != nil {
 			return n, err
 		}

@@ -24,7 +24,7 @@ type exports struct {
 	yielded int
 }
 
-func (e *exports) Export(context.Context, core.EventFilter, int) iter.Seq2[manage.Told, error] {
+func (e *exports) Export(context.Context, core.EventFilter, int, bool) iter.Seq2[manage.Told, error] {
 	return func(yield func(manage.Told, error) bool) {
 		for e.yielded < e.n {
 			e.yielded++

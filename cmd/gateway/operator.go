@@ -23,7 +23,7 @@ type eventService interface {
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
 	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
 	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
-	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
+	Export(ctx context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[manage.Told, error]
 }
 
 // A jobService reads and retries the stored jobs; see [manage.Jobs].

@@ -205,7 +205,7 @@ func (a *app) compare(ctx context.Context, c *preview.Comparison, events eventSe
 	progress := a.Progress()
 	defer progress.Clear()
 	n := 0
-	for told, err := range events.Export(ctx, p.filter, p.limit) {
+	for told, err := range events.Export(ctx, p.filter, p.limit, true) {
 		if err != nil {
 			return preview.Report{}, err
 		}

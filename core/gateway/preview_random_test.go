@@ -85,7 +85,7 @@ func comparePair(t *testing.T, r *rand.Rand, events int) preview.Report {
 	}
 	// The second gateway gets what the first one stored, by the route of the first one.
 	compared := preview.New(side(t, first.config), side(t, second.config), preview.Options{Examples: events})
-	for told, err := range first.gateway.Events.Export(t.Context(), core.EventFilter{}, 0) {
+	for told, err := range first.gateway.Events.Export(t.Context(), core.EventFilter{}, 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}

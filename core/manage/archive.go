@@ -185,8 +185,9 @@ const lowest core.ID = "0"
 // Export yields the newest events that the filter selects, at most n, or all of them if n
 // is 0, the oldest of them first, with their jobs, attempts and runs. Its memory does not
 // depend on the number of events. It excludes events that come in after it began. It ends
-// after an error.
-func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[Told, error] {
+// after an error. An export that is bare has the events alone, and does not read their jobs, attempts
+// and runs.
+func (e *Events) Export(ctx context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		s, err := e.exported(ctx, f, n)
 		if err != nil {
@@ -204,7 +205,7 @@ func (e *Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq
 				return
 			}
 			for part := range slices.Chunk(chunk, tellChunk) {
-				if !e.tell(ctx, part, yield) {
+				if bare && !tellBare(part, yield) || !bare && !e.tell(ctx, part, yield) {
 					return
 				}
 			}
@@ -222,6 +223,16 @@ func (e *Events) exported(ctx context.Context, f core.EventFilter, n int) (Span,
 		s.First = lowest
 	}
 	return s, err
+}
+
+// tellBare yields events alone, and reports whether to continue.
+func tellBare(events []core.Event, yield func(Told, error) bool) bool {
+	for _, event := range events {
+		if !yield(Told{Event: event}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // tell yields events with their jobs, attempts and runs, and reports whether to continue.

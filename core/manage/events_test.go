@@ -322,7 +322,7 @@ func TestInspectEvent(t *testing.T) {
 func TestExport(t *testing.T) {
 	e, w := desk(t, 250)
 	i := 40
-	for told, err := range e.Export(t.Context(), core.EventFilter{}, 210) {
+	for told, err := range e.Export(t.Context(), core.EventFilter{}, 210, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,12 +339,33 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// A bare export has the same events, and reads nothing else.
+func TestBareExport(t *testing.T) {
+	e, w := desk(t, 250)
+	i := 40
+	for told, err := range e.Export(t.Context(), core.EventFilter{}, 210, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told.ID != numbered(i) || string(told.Payload) != "{}" || told.Jobs != nil || told.Runs != nil || told.Attempts != nil {
+			t.Fatalf("event %d is %+v, want %s alone", i, told, numbered(i))
+		}
+		i++
+	}
+	if read := w.calls["JobsOf"] + w.calls["AttemptsOf"] + w.calls["Runs"]; i != 250 || read != 0 {
+		t.Errorf("ended at event %d after %d reads of jobs, attempts and runs; want 250 and none", i, read)
+	}
+	for range e.Export(t.Context(), core.EventFilter{}, 0, true) {
+		break // a caller may end it
+	}
+}
+
 func TestExportEndsAfterAnError(t *testing.T) {
 	for broken, want := range map[string]int{"Nth 1": 0, "Nth 2": 0, "Read 1": 0, "Read 2": 100, "JobsOf 2": 25, "Runs 2": 2} {
 		e, w := desk(t, 250)
 		w.broken = broken
 		n, failed := 0, 0
-		for _, err := range e.Export(t.Context(), core.EventFilter{}, 250) {
+		for _, err := range e.Export(t.Context(), core.EventFilter{}, 250, false) {
 			if err != nil {
 				failed++
 				continue
@@ -388,7 +409,7 @@ func TestExportTellsAttempts(t *testing.T) {
 		}
 	}
 	told := 0
-	for event, err := range e.Export(t.Context(), core.EventFilter{}, 0) {
+	for event, err := range e.Export(t.Context(), core.EventFilter{}, 0, false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +425,7 @@ func TestExportTellsAttempts(t *testing.T) {
 		t.Errorf("%d jobs in %d questions for %d attempts at most; want 12 jobs, and no more than %d attempts each", told, asked, w.most, triedChunk)
 	}
 	w.broken = fmt.Sprintf("AttemptsOf %d", w.calls["AttemptsOf"]+2)
-	for _, err = range e.Export(t.Context(), core.EventFilter{}, 0) {
+	for _, err = range e.Export(t.Context(), core.EventFilter{}, 0, false) {
 	}
 	if !errors.Is(err, errDisk) {
 		t.Errorf("Export where attempts cannot be read ends with %v, want %v", err, errDisk)
@@ -414,7 +435,7 @@ func TestExportTellsAttempts(t *testing.T) {
 // An export that the caller stops makes no further queries.
 func TestExportMayBeLeft(t *testing.T) {
 	e, w := desk(t, 250)
-	for range e.Export(t.Context(), core.EventFilter{}, 250) {
+	for range e.Export(t.Context(), core.EventFilter{}, 250, false) {
 		break
 	}
 	if w.calls["Read"] != 1 {
@@ -441,7 +462,7 @@ func TestExportIsTheNewest(t *testing.T) {
 			want = all.Items[max(0, len(all.Items)-n):]
 		}
 		i := 0
-		for told, err := range e.Export(context.Background(), f, n) {
+		for told, err := range e.Export(context.Background(), f, n, false) {
 			if err != nil || i >= len(want) || told.ID != want[i].ID {
 				t.Fatalf("event %d of %d is %s, %v", i, len(want), told.ID, err)
 			}

@@ -213,7 +213,7 @@ func (a *archivist) Replay(_ context.Context, f core.EventFilter, s manage.Span,
 	return done, a.say("replay %s %q to %q %v", filterText(f), s.First, s.Last, dry)
 }
 
-func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error] {
+func (a *archivist) Export(_ context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[manage.Told, error] {
 	return func(yield func(manage.Told, error) bool) {
 		if err := a.say("export %s %d", filterText(f), n); err != nil {
 			yield(manage.Told{}, err)
@@ -228,6 +228,9 @@ func (a *archivist) Export(_ context.Context, f core.EventFilter, n int) iter.Se
 		}
 		for i := range many {
 			full, _ := a.full(eventNumber(i%3 + 1))
+			if bare {
+				full = manage.Told{Event: full.Event}
+			}
 			if !yield(full, nil) {
 				_ = a.say("stopped at %d", i+1)
 				return

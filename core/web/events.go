@@ -22,7 +22,7 @@ type EventManager interface {
 	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
 	ReplayOne(ctx context.Context, id core.ID) (manage.Replayed, error)
 	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
-	Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error]
+	Export(ctx context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[manage.Told, error]
 }
 
 // EventsOptions are the dependencies of the routes of events.

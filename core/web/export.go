@@ -20,7 +20,7 @@ const (
 // there are. If an error occurs after the first lines, export cuts the connection, because
 // it has already sent status 200.
 func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
-	query, err := queryOf(r, "source", "event_type", "delivery_id", "since", "until", "limit")
+	query, err := queryOf(r, "source", "event_type", "delivery_id", "since", "until", "limit", "jobs")
 	if err != nil {
 		return err
 	}
@@ -32,6 +32,11 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	jobs, err := query.flag("jobs")
+	if err != nil {
+		return err
+	}
+	bare := !jobs && len(query["jobs"]) > 0 // an export has the jobs unless the query says otherwise
 	// Up to 64 KiB of lines are collected before the head of the reply is sent, so an early error is
 	// an ordinary reply.
 	out := &lines{w: w}
@@ -40,7 +45,7 @@ func (e *eventRoutes) export(w http.ResponseWriter, r *http.Request) error {
 		p.patience = exportTime
 		boundBuffer(r.Context())
 	}
-	for event, err := range e.manager.Export(r.Context(), filter, n) {
+	for event, err := range e.manager.Export(r.Context(), filter, n, bare) {
 		if err == nil {
 			err = out.add(event)
 		}

@@ -73,7 +73,7 @@ func TestExportThatStalls(t *testing.T) {
 		c := New(Options{Base: &url.URL{Scheme: "http", Host: "h"}, HTTP: calls})
 		n := 0
 		var last error
-		for told, err := range c.Events().Export(t.Context(), core.EventFilter{}, 9) {
+		for told, err := range c.Events().Export(t.Context(), core.EventFilter{}, 9, false) {
 			if last = err; err == nil && told.ID == someID && string(told.Payload) == "1" {
 				n++
 			}
@@ -103,7 +103,7 @@ func TestExportThatIsReadSlowly(t *testing.T) {
 		})}
 		c := New(Options{Base: &url.URL{Scheme: "http", Host: "h"}, HTTP: calls})
 		n := 0
-		for _, err := range c.Events().Export(t.Context(), core.EventFilter{}, 9) {
+		for _, err := range c.Events().Export(t.Context(), core.EventFilter{}, 9, false) {
 			if n++; err != nil {
 				t.Fatalf("event %d: %v", n, err)
 			}
@@ -150,7 +150,7 @@ func TestExportThatEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			events, said := 0, ""
-			for told, err := range New(Options{Base: base, Version: testVersion, HTTP: server.Client()}).Events().Export(t.Context(), core.EventFilter{}, 9) {
+			for told, err := range New(Options{Base: base, Version: testVersion, HTTP: server.Client()}).Events().Export(t.Context(), core.EventFilter{}, 9, false) {
 				switch {
 				case err != nil:
 					said = strings.ReplaceAll(err.Error(), server.URL, "$AT")
@@ -205,7 +205,9 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	filter.Limit = 0
-	for range events.Export(ctx, filter, 1_000_000) {
+	for range events.Export(ctx, filter, 1_000_000, false) {
+	}
+	for range events.Export(ctx, filter, 5, true) {
 	}
 	want := []string{
 		"GET /behind/api/events",
@@ -229,6 +231,7 @@ func TestQuestions(t *testing.T) {
 		"POST /behind/api/workflow-runs/" + someID + "/cancel",
 		"GET /behind/api/audit?action=holds.hold&actor=os%3Aa&after=" + someID + "&limit=3&since=2026-11-20T11%3A00%3A00.007&target=queue%2Fq&until=2026-11-20T11%3A00%3A01.007",
 		"GET /behind/api/export/events?delivery_id=d%261&event_type=x%2Fy&limit=1000000&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
+		"GET /behind/api/export/events?delivery_id=d%261&event_type=x%2Fy&jobs=false&limit=5&since=2026-11-20T11%3A00%3A00.007&source=a%26b&until=2026-11-20T11%3A00%3A01.007",
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)

@@ -110,10 +110,14 @@ func (e Events) Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
 // Export yields events, oldest first: of the selected ones the newest n, or all if n is 0. The
 // server streams one line for each event, so memory does not grow with their number. An error
 // is the last value: GET /api/export/events.
-func (e Events) Export(ctx context.Context, f core.EventFilter, n int) iter.Seq2[manage.Told, error] {
+func (e Events) Export(ctx context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[manage.Told, error] {
 	f.Limit = n
+	query := eventQuery(f)
+	if bare { // a gateway of an earlier version refuses the parameter
+		query.Set("jobs", "false")
+	}
 	return func(yield func(manage.Told, error) bool) {
-		lines, err := e.c.stream(ctx, eventQuery(f), "export", "events")
+		lines, err := e.c.stream(ctx, query, "export", "events")
 		if err != nil {
 			yield(manage.Told{}, err)
 			return
