@@ -132,6 +132,7 @@ var cells = []struct {
 	{"slots", false, []string{server.SQLite}, (*bench).slots},
 	{"idle", true, []string{server.SQLite}, (*bench).idle},
 	{"start", true, []string{server.SQLite}, (*bench).start},
+	{"record", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).record},
 	{"operate", false, []string{server.SQLite, server.Postgres}, (*bench).operate},
 }
 

@@ -55,6 +55,7 @@ type setup struct {
 	steps    int    // of a workflow in place of the handler, at most 10; 0 for none
 	keep     int    // hours until finished records are purged, or 0 for the default
 	key      string // path to the key of the handler's lines; "" for no lines
+	record   string // what attempts of the handler keep, with a transform; "" for the default without one
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway has no such
@@ -148,6 +149,10 @@ func (s setup) consumer() string {
 	if s.key != "" {
 		// The second handler is the held one of [server.Database.PileUndue].
 		return "  other: {type: event}\n" + handler + fmt.Sprintf("    lines: {key: %s}\n  held: {source: other, url: '%s'}\n", s.key, s.sink)
+	}
+	if s.record != "" {
+		// The sink knows an event by the beginning of its body.
+		return handler + fmt.Sprintf("    record: %s\n    transform: '%s'\n", s.record, `{"seq":{{ $.seq }},"t":{{ $.t }},"pad":{{ $.pad }}}`)
 	}
 	if s.slots == stocked {
 		return s.stock() + handler + s.stockedHandlers()
