@@ -26,7 +26,7 @@ var rings = []struct {
 	{"tools: they know nothing of a gateway", []string{"core/once"}},
 	{"vocabulary", []string{"core"}},
 	{"pure: no IO, and no role of the store", []string{
-		"core/units", "core/endpoint", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
+		"core/units", "core/endpoint", "core/curl", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
 	{"services: they decide, and do IO through roles", []string{
 		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/operate", "core/alert", "core/retention", "core/lines", "core/telemetry", "store"}},
 	{"edges: HTTP, gRPC, metrics, databases", []string{

@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/curl"
+	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 )
 
@@ -36,7 +35,7 @@ func (a *app) inspectAttempt(ctx context.Context, id core.ID, f attemptFlags) er
 		if err != nil {
 			return err
 		}
-		attempt, err := numbered(job, attempts, f.number)
+		attempt, err := manage.Numbered(job.ID, attempts, f.number)
 		switch {
 		case err != nil:
 			return err
@@ -74,26 +73,6 @@ func jobOrOnly(ctx context.Context, op *operator, id core.ID) (core.Job, error) 
 	return job, core.Refuse(core.Invalid, "event %s has %d jobs; give the id of one: %s", id, len(names), strings.Join(names, ", "))
 }
 
-// numbered returns the newest attempt with a number.
-func numbered(job core.Job, attempts []core.Attempt, number int) (core.Attempt, error) {
-	var known []string
-	for _, a := range slices.Backward(attempts) {
-		if a.Number == number {
-			return a, nil
-		}
-		known = append([]string{strconv.Itoa(a.Number)}, known...)
-	}
-	if len(known) == 0 {
-		return core.Attempt{}, core.Refuse(core.NotFound, "job %s has no recorded attempt", job.ID)
-	}
-	return core.Attempt{}, core.Refuse(core.NotFound, "job %s has no record of attempt %d; there are %s", job.ID, number, strings.Join(known, ", "))
-}
-
-// notRecorded is the refusal for an attempt without an exchange.
-func notRecorded(number int) error {
-	return core.Refuse(core.NotFound, "attempt %d did not record what was sent; with delivery.record: headers, or record: headers of its handler, later attempts do", number)
-}
-
 // printAttempt prints an attempt in full.
 func (a *app) printAttempt(job core.Job, t core.Attempt) {
 	a.Printf("attempt %d of job %s for %s", t.Number, terminal.Visible(string(job.ID)), terminal.Visible(consumerText(job)))
@@ -103,7 +82,7 @@ func (a *app) printAttempt(job core.Job, t core.Attempt) {
 	a.PrintField("  ", "error", terminal.Visible(t.Error))
 	x := t.Exchange
 	if x == nil {
-		a.Notef("%s", notRecorded(t.Number))
+		a.Notef("%s", manage.NotRecorded(t.Number))
 	} else {
 		a.Printf("\nrequest: %s %s", terminal.Visible(x.Method), terminal.Visible(x.URL))
 		a.printHeaders(x.Headers)
@@ -148,55 +127,37 @@ func (a *app) printHeaders(headers map[string]string) {
 
 // printCurl prints the command that sends the request of an attempt again.
 func (a *app) printCurl(ctx context.Context, op *operator, job core.Job, t core.Attempt, f attemptFlags) error {
-	x := t.Exchange
-	switch {
-	case x == nil:
-		return notRecorded(t.Number)
-	case strings.HasPrefix(x.Method, "/"):
-		return core.Refuse(core.Invalid, "attempt %d was a gRPC call, which curl cannot make", t.Number)
+	command, err := a.curlCommand(ctx, op, job, t, f)
+	if err != nil {
+		return err
 	}
-	command := curlOf(x)
-	if x.BodySize > 0 && f.bodyFile != "" {
-		if sum, err := hashOfFile(f.bodyFile); err != nil {
-			return err
-		} else if sum != x.BodySHA256 {
-			a.Notef("%s has another SHA-256 than the body that was sent", terminal.Visible(f.bodyFile))
-		}
-		command.add("--data-binary", shellQuote("@"+f.bodyFile))
-	} else if x.KeptBody > 0 && !x.CutBody() {
-		body, err := op.jobs.SentBody(ctx, job.ID, t.Number)
-		if err != nil {
-			return err
-		}
-		command.send(core.Event{Payload: []byte(body)})
-	} else if x.BodySize > 0 {
-		told, err := op.events.Inspect(ctx, job.EventID)
-		if err != nil {
-			return err
-		}
-		if hashOf(told.Event.Payload) != x.BodySHA256 {
-			return core.Refuse(core.Invalid, "attempt %d sent %d bytes that are not the payload of event %s: they were made from it; give a file with them: --body-file",
-				t.Number, x.BodySize, job.EventID)
-		}
-		command.send(told.Event)
-	}
-	if x.Cut {
+	if t.Exchange.Cut {
 		a.Notef("the URL or headers are longer than what is kept: the command sends a part of them")
 	}
-	a.Printf("%s%s", command.comments(), command.text())
+	a.Printf("%s", command.Text())
 	return nil
 }
 
-func hashOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
-}
-
-// hashOfFile returns the SHA-256 of a file in hexadecimal.
-func hashOfFile(path string) (string, error) {
-	body, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", path, pathless(err))
+// curlCommand returns the command that sends the request of an attempt again, with the body of the
+// attempt or of a file.
+func (a *app) curlCommand(ctx context.Context, op *operator, job core.Job, t core.Attempt, f attemptFlags) (*curl.Command, error) {
+	if t.Exchange == nil || t.Exchange.BodySize == 0 || f.bodyFile == "" {
+		return manage.CurlOf(ctx, job, t, op.jobs.SentBody, func(ctx context.Context, id core.ID) (core.Event, error) {
+			told, err := op.events.Inspect(ctx, id)
+			return told.Event, err
+		})
 	}
-	return hashOf(body), nil
+	command, err := manage.CurlWithoutBody(t)
+	if err != nil {
+		return nil, err
+	}
+	body, err := os.ReadFile(f.bodyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.bodyFile, pathless(err))
+	}
+	if manage.HashOf(body) != t.Exchange.BodySHA256 {
+		a.Notef("%s has another SHA-256 than the body that was sent", terminal.Visible(f.bodyFile))
+	}
+	command.Add("--data-binary", shellQuote("@"+f.bodyFile))
+	return command, nil
 }

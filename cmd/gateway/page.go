@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/curl"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -120,12 +121,4 @@ func (a *app) commandLine(command string, flags *pflag.FlagSet, except ...string
 }
 
 // shellQuote quotes a word for the shell if necessary.
-func shellQuote(s string) string {
-	harmless := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/:=@%+-", r)
-	}
-	if s != "" && strings.TrimLeftFunc(s, harmless) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func shellQuote(s string) string { return curl.Quote(s) }

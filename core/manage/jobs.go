@@ -10,6 +10,7 @@ import (
 // A JobStore has the methods of a store that Jobs uses.
 type JobStore interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
+	Event(ctx context.Context, id core.ID) (core.Event, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
 	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)

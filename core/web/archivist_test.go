@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/curl"
 	"github.com/eventgateway/gateway/core/manage"
 )
 
@@ -317,6 +318,23 @@ func (a registrar) SentBody(ctx context.Context, id core.ID, number int) (string
 		return "", core.Refuse(core.NotFound, "no body is kept of attempt %d", number)
 	}
 	return `{"n":1}`, a.say("body of attempt %d of %s", number, id)
+}
+
+func (a registrar) Curl(ctx context.Context, id core.ID, number int) (*curl.Command, error) {
+	page, err := a.Attempts(ctx, id, 0)
+	if err != nil {
+		return nil, err
+	}
+	attempt, err := manage.Numbered(id, page.Items, number)
+	if err != nil {
+		return nil, err
+	}
+	if attempt.Exchange != nil {
+		attempt.Exchange.KeptBody = attempt.Exchange.BodySize // all of it
+	}
+	return manage.CurlOf(ctx, core.Job{ID: id}, attempt, func(context.Context, core.ID, int) (string, error) {
+		return `{"n":1}`, a.say("body of attempt %d of %s", number, id)
+	}, func(context.Context, core.ID) (core.Event, error) { return core.Event{}, a.say("event of %s", id) })
 }
 
 func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/curl"
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/wire"
 )
@@ -22,13 +23,19 @@ type JobLister interface {
 // A JobManager serves the operators of jobs; see [manage.Jobs].
 type JobManager interface {
 	JobLister
+	AttemptManager
 	Errors(ctx context.Context, f core.FailureFilter) (manage.Errors, error)
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
-	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
-	SentBody(ctx context.Context, id core.ID, number int) (string, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
+}
+
+// An AttemptManager serves the readers of what was sent and answered; see [manage.Jobs].
+type AttemptManager interface {
+	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
+	SentBody(ctx context.Context, id core.ID, number int) (string, error)
+	Curl(ctx context.Context, id core.ID, number int) (*curl.Command, error)
 }
 
 // JobsOptions are the dependencies of the routes of jobs.
@@ -48,6 +55,7 @@ func Jobs(o JobsOptions) Piece {
 		r.Get("/api/jobs/{id}", d.viewing(token, j.charged(attemptsBytes, j.inspect)))
 		r.Get("/api/jobs/{id}/attempts", d.viewing(token, j.charged(attemptsBytes, j.attempts)))
 		r.Get("/api/jobs/{id}/attempts/{number}/body", d.viewing(token, j.charged(listBytes, bare(j.sentBody))))
+		r.Get("/api/jobs/{id}/attempts/{number}/curl", d.viewing(token, j.charged(d.recordBytes(), bare(j.curl))))
 		r.Post("/api/jobs/{id}/retry", d.changing(token, j.retry))
 		r.Post("/api/jobs/retry", d.changing(token, j.retryAll))
 	}
@@ -239,13 +247,9 @@ func (j *jobRoutes) attempts(w http.ResponseWriter, r *http.Request) error {
 
 // sentBody answers with the kept part of the body that an attempt sent.
 func (j *jobRoutes) sentBody(w http.ResponseWriter, r *http.Request) error {
-	id, err := jobID(r)
+	id, number, err := attemptOf(r)
 	if err != nil {
 		return err
-	}
-	number, err := strconv.Atoi(segment(r, "number"))
-	if err != nil || number < 1 {
-		return core.Refuse(core.Invalid, "the number of an attempt must be a whole number from 1; not %s", quote(segment(r, "number")))
 	}
 	body, err := j.manager.SentBody(r.Context(), id, number)
 	if err != nil {
@@ -253,6 +257,33 @@ func (j *jobRoutes) sentBody(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, wire.SentBody{Body: body})
 	return nil
+}
+
+// curl answers with the command that sends again what an attempt sent.
+func (j *jobRoutes) curl(w http.ResponseWriter, r *http.Request) error {
+	id, number, err := attemptOf(r)
+	if err != nil {
+		return err
+	}
+	command, err := j.manager.Curl(r.Context(), id, number)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.CurlOf(command))
+	return nil
+}
+
+// attemptOf returns the job and the number of the attempt in a path.
+func attemptOf(r *http.Request) (core.ID, int, error) {
+	id, err := jobID(r)
+	if err != nil {
+		return "", 0, err
+	}
+	number, err := strconv.Atoi(segment(r, "number"))
+	if err != nil || number < 1 {
+		return "", 0, core.Refuse(core.Invalid, "the number of an attempt must be a whole number from 1; not %s", quote(segment(r, "number")))
+	}
+	return id, number, nil
 }
 
 // retry makes one job due now.

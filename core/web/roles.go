@@ -19,6 +19,7 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/jobs/{id}"}:                        core.RoleRead,
 	{"GET", "/api/jobs/{id}/attempts"}:               core.RoleRead,
 	{"GET", "/api/jobs/{id}/attempts/{number}/body"}: core.RoleRead,
+	{"GET", "/api/jobs/{id}/attempts/{number}/curl"}: core.RoleRead,
 	{"GET", "/api/lines"}:                            core.RoleRead,
 	{"GET", "/api/lines/inspect"}:                    core.RoleRead,
 	{"GET", "/api/holds"}:                            core.RoleRead,

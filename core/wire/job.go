@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/curl"
 	"github.com/eventgateway/gateway/core/manage"
 )
 
@@ -205,6 +206,18 @@ func AttemptOf(a core.Attempt) Attempt {
 		record.ResponseHeaders = x.ReplyHeaders
 	}
 	return record
+}
+
+// A Curl is a command for a POSIX shell that sends a recorded request again. Variables are those of the
+// shell that stand for masked values.
+type Curl struct {
+	Command   string   `json:"command"`
+	Variables []string `json:"variables"`
+}
+
+// CurlOf returns the record of a command.
+func CurlOf(c *curl.Command) Curl {
+	return Curl{c.Text(), List(c.Variables, func(v curl.Variable) string { return v.Name })}
 }
 
 // SentBody is the kept part of a body that an attempt sent.

@@ -44,6 +44,8 @@ handlers:
   failing: {source: app, events: [order.created], url: "${RECEIVER}/failing", circuit_breaker: off}
   mended: {source: app, events: [order.created], url: "${RECEIVER}/mended", circuit_breaker: off, lines: {key: $.customer.id, on_dead: skip}}
   rare: {source: app, events: [order.rare], url: "${RECEIVER}/rare", circuit_breaker: off}
+  sent:
+    {source: app, events: [order.rare], url: "${RECEIVER}/sent?key=sesame-open", circuit_breaker: off, record: all, transform: '{"number": {{ $.n }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
   fine: {source: app, url: "${RECEIVER}/fine", filter: $.n > 3}
   fresh-handler: {source: fresh, url: "${RECEIVER}/fresh"}
   paused: {source: calm, url: "${RECEIVER}/paused"}
@@ -61,7 +63,8 @@ workflows:
 `
 
 // TestConsole tells the stories of infra/test/browser in a browser. GATEWAY_TEST_PICTURES is a folder
-// that gets a picture of each page.
+// that gets a picture of each page. GATEWAY_TEST_STORIES are the names of the only stories to tell, with
+// commas between them.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	chromium, err := findBrowser()
@@ -79,7 +82,17 @@ func TestConsole(t *testing.T) {
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
 	given["link"] = strings.TrimSpace(g.run("console", "--print"))
-	tellStories(t, modules, given, 14)
+	db := g.ledger()
+	sent := db.column(`SELECT id FROM jobs WHERE lane = 'handler/sent'`)
+	db.close()
+	given["curl"] = strings.TrimSuffix(g.run("inspect", sent[0], "--attempt", "1", "--curl"), "\n")
+	if only := os.Getenv("GATEWAY_TEST_STORIES"); only != "" {
+		stories := strings.Split(only, ",")
+		given["stories"] = stories
+		tellStories(t, modules, given, len(stories))
+		return
+	}
+	tellStories(t, modules, given, 15)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)
@@ -112,6 +125,11 @@ func newConsole(t *testing.T) *gateway {
 			fmt.Fprint(w, "I am a teapot")
 		}
 	})
+	r.On("/sent", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Reason", "no-such-customer")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"why":"unknown"}`)
+	})
 	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		if !mended.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -131,7 +149,7 @@ func newConsole(t *testing.T) *gateway {
 	db := g.ledger()
 	defer db.close()
 	eventually(t, 30*time.Second, "the deliveries have ended", func() bool {
-		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 61 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
+		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 62 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
 	})
 	mended.Store(true)
 	return g

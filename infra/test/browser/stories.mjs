@@ -2,7 +2,7 @@
 //
 //   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
-//    "link": "an address of gateway console",
+//    "link": "an address of gateway console", "curl": "gateway inspect --curl of the job of sent",
 //    "stories": ["name", ...] or null for all}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}. Every page of every story
@@ -82,6 +82,17 @@ class Tab {
   async end() {
     await this.context.close();
     check(this.errors.length === 0, 'the browser reports: ' + this.errors.join('; '));
+  }
+
+  // press activates something by keyboard.
+  async press(locator) {
+    await locator.focus();
+    await this.page.keyboard.press('Enter');
+  }
+
+  // picture takes a picture of the page, if pictures are wanted.
+  async picture(name) {
+    if (given.pictures) await this.page.screenshot({ path: `${given.pictures}/${name}.png`, fullPage: true });
   }
 
   // clean fails on what axe finds.
@@ -193,6 +204,45 @@ const stories = {
     await page.getByRole('status').getByText('tried again').waitFor();
     await page.getByText('Attempt 2').waitFor();
     await tab.end();
+  },
+
+  // What an attempt sent and what was answered: headers of both sides, the body that a transform made,
+  // and the command that sends it again, which is the text of gateway inspect --curl. Secrets are masked.
+  async 'see what was sent and answered'(browser) {
+    for (const scheme of ['dark', 'light']) {
+      const tab = await Tab.open(browser, { role: 'read', scheme, at: '#/jobs?handler=sent' });
+      const { page } = tab;
+      await tab.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+      await tab.press(page.getByRole('row', { name: /sent .*dead/ }).getByRole('link', { name: 'sent' }));
+      await tab.heading('sent');
+      await tab.press(page.getByText('Request', { exact: true }));
+      await page.getByText(/^POST .*\/sent\?key=\*\*\*$/).waitFor();
+      const headers = await page.getByLabel('Headers that were sent').innerText();
+      check(/X-Api-Key\s+\*\*\*/.test(headers), 'headers that were sent: ' + headers);
+      await tab.press(page.getByRole('button', { name: 'Show the body' }));
+      await page.getByLabel('Body that was sent').getByText('"number": 1').waitFor();
+      await tab.press(page.getByText('Reply', { exact: true }));
+      await page.getByLabel('Headers of the reply').getByText('no-such-customer').waitFor();
+      await page.getByLabel('Body of the reply').getByText('"why": "unknown"').waitFor();
+      await tab.press(page.getByRole('button', { name: 'Copy as curl' }));
+      await page.getByRole('status').getByText('Copied.').waitFor();
+      const curl = await page.evaluate(() => navigator.clipboard.readText());
+      check(curl === given.curl, `the page copies ${curl}, the command prints ${given.curl}`);
+      await page.getByText('Set first: URL_KEY, X_API_KEY.').or(page.getByText('Set first: X_API_KEY, URL_KEY.')).waitFor();
+      check(!/sesame-open|a-key-of/.test(await page.locator('main').innerText()), 'the page shows a secret');
+      await tab.clean('what was sent, ' + scheme);
+      await tab.picture('sent-' + scheme);
+      if (scheme === 'light') {
+        await page.setViewportSize({ width: 390, height: 800 });
+        check((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0, 'what was sent is wider than a narrow window');
+        await tab.picture('sent-narrow');
+        const { job } = await some('failing');
+        await tab.go(`#/jobs/${job}`, 'failing');
+        await page.getByText('What was sent is not recorded').waitFor();
+        check((await page.getByText('Copy as curl').count()) === 0, 'a request that was not recorded can be copied');
+      }
+      await tab.end();
+    }
   },
 
   // All dead jobs of a handler: the question names their number, and all are retried.

@@ -3,7 +3,8 @@ import { html } from './lib.js';
 import { change, read, useRead } from './api.js';
 import { to } from './place.js';
 import { visible } from './json.js';
-import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, span, spans, Status, Table } from './ui.js';
+import { Attempts } from './attempts.js';
+import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, spans, Status, Table } from './ui.js';
 
 const path = ['jobs'];
 
@@ -94,16 +95,6 @@ export function Failures({ params, stats }) {
   <//>`;
 }
 
-function Attempt({ a }) {
-  const ok = !a.error && a.status_code >= 200 && a.status_code < 300;
-  return html`<li>
-    <div class="line"><strong>Attempt ${a.attempt}</strong><${Status} is=${ok ? 'completed' : 'failed'} />
-      ${a.status_code !== null && html`<span>status ${a.status_code}</span>`}<span>${span(a.duration_ms / 1000)}</span><span class="muted"><${Exact} t=${a.created_at} /></span></div>
-    ${a.error && html`<p>${visible(a.error)}</p>`}
-    ${a.response && html`<details><summary>Reply</summary><pre class="block" tabindex="0">${visible(a.response)}</pre></details>`}
-  </li>`;
-}
-
 const retryable = (j) => !j.workflow_run_id && (j.status === 'dead' || j.status === 'canceled' || j.status === 'retryable' || j.status === 'scheduled');
 
 // attemptsOf reads all attempts of a job, page by page.
@@ -136,6 +127,6 @@ export function Job({ id }) {
       ['Line', data.line], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
       ['Last error', data.last_error && visible(data.last_error)],
     ]} /></section>
-    <section><h2>Attempts</h2>${data.attempts.length ? html`<ol class="tries">${[...data.attempts].reverse().map((a) => html`<${Attempt} key=${a.created_at + a.attempt} a=${a} />`)}</ol>` : html`<p class="empty">It was not attempted yet.</p>`}</section>
+    <section><h2>Attempts</h2><${Attempts} job=${data} rows=${data.attempts} event=${to(['events', data.event_id])} /></section>
   <//>`;
 }

@@ -156,6 +156,20 @@ export function Confirm({ label, ask, act, role = 'operate', danger, done, child
     </dialog>`;
 }
 
+// copy puts a text on the clipboard, and returns whether the browser did it. Browsers refuse it to pages
+// that are neither of this machine nor encrypted.
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// Copied says what became of a copy; nothing before there was one.
+export const Copied = ({ is }) => html`<span role="status" class="muted">${is === undefined ? '' : is ? 'Copied.' : 'The browser did not let it be copied: select the text below.'}</span>`;
+
 let untold = '';
 
 // tell shows a message for some seconds, and has screen readers say it. A message that comes before

@@ -1,4 +1,4 @@
-package main
+package curl
 
 import (
 	"io"
@@ -30,12 +30,12 @@ func TestCurlSendsTheSame(t *testing.T) {
 		"text":   {Payload: []byte("it's \"$HOME\" `id` \\n %s\n-x @file \u00e9\r\n")},
 		"binary": {Payload: []byte{0, 255, '\'', '\n', 10}, Binary: true},
 	} {
-		c := curlOf(&core.Exchange{Method: "PUT", URL: server.URL + "/a/../b[1-2]/***?k=***&api.key=***&api-key=***&***", Headers: map[string]string{
+		c := Of(&core.Exchange{Method: "PUT", URL: server.URL + "/a/../b[1-2]/***?k=***&api.key=***&api-key=***&***", Headers: map[string]string{
 			"Authorization": core.Masked, "Home": core.Masked, "X-A": core.Masked, "X_A": core.Masked, "X-Parts": "a *** and ***", "X-Stars": "*** $HOME",
 			"X-Odd": "a'b\"c $(id) ;", "X-Empty": "", "Content-Type": "text/x", "User-Agent": "gateway/1",
 		}, Unmasked: []string{"X-Stars", core.UnmaskedURL}})
-		c.send(event)
-		command := exec.Command("sh", "-c", c.text())
+		c.Send(event)
+		command := exec.Command("sh", "-c", c.Text())
 		command.Env = append(command.Environ(), "HOME=/home/of-the-operator")
 		for variable, value := range map[string]string{
 			"HEADER_AUTHORIZATION": "Bearer it's", "HEADER_HOME": "h", "HEADER_X_A": "dash", "HEADER_X_A_2": "line", "HEADER_X_PARTS": "1", "HEADER_X_PARTS_2": "2",
@@ -44,7 +44,7 @@ func TestCurlSendsTheSame(t *testing.T) {
 			command.Env = append(command.Env, "GATEWAY_"+variable+"="+value)
 		}
 		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s\n%s", name, err, c.text(), out)
+			t.Fatalf("%s: %v\n%s\n%s", name, err, c.Text(), out)
 		}
 		got := <-received
 		got.header.Del("Content-Length")
@@ -61,7 +61,7 @@ func TestCurlSendsTheSame(t *testing.T) {
 // TestCurlSaysWhatToSet: a comment names each variable and what it stands for. A shell in which one is
 // not set sends nothing.
 func TestCurlSaysWhatToSet(t *testing.T) {
-	c := curlOf(&core.Exchange{Method: "GET", URL: "http://127.0.0.1:1/***?k=***&***", Headers: map[string]string{"Home": core.Masked, "X-\u001b***": "a"}})
+	c := Of(&core.Exchange{Method: "GET", URL: "http://127.0.0.1:1/***?k=***&***", Headers: map[string]string{"Home": core.Masked, "X-\u001b***": "a"}})
 	const want = `# Set these first. Their values are masked in the record:
 #   GATEWAY_HEADER_HOME    the value of header Home
 #   GATEWAY_HEADER_X_____  a part of header X-\x1b***
@@ -72,7 +72,7 @@ func TestCurlSaysWhatToSet(t *testing.T) {
 	if got := c.comments(); got != want {
 		t.Errorf("comments:\n%s\nwant:\n%s", got, want)
 	}
-	out, err := exec.Command("sh", "-c", c.text()).CombinedOutput()
+	out, err := exec.Command("sh", "-c", c.Text()).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "GATEWAY_HEADER_HOME") || strings.Contains(string(out), "curl:") {
 		t.Errorf("the command without its variables: %v, %s; want that the shell names the first one", err, out)
 	}

@@ -1,4 +1,10 @@
-package main
+// Package curl writes the command for a POSIX shell that sends a recorded request again.
+//
+// The idea to know: the command sends the same bytes, or there is none. Secrets are masked in a recorded
+// request, so the command has a variable of the shell for each masked value.
+//
+// curl imports core.
+package curl
 
 import (
 	"encoding/base64"
@@ -8,26 +14,27 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
 )
 
-// A curlCommand is a command for a POSIX shell that sends a recorded request again.
-type curlCommand struct {
-	before    string // what makes the body, with its pipe
-	words     []string
-	variables []curlVariable
+// A Command is a command for a POSIX shell that sends a recorded request again.
+type Command struct {
+	// Variables are the variables of the shell in place of masked values.
+	Variables []Variable
+
+	before string // what makes the body, with its pipe
+	words  []string
 }
 
-// A curlVariable is a variable of the shell in place of a masked value. Its name begins with
+// A Variable is a variable of the shell in place of a masked value. Its name begins with
 // GATEWAY_, so it is none that the shell or a program has, such as HOME or PATH.
-type curlVariable struct{ name, of string }
+type Variable struct{ Name, Of string }
 
-// curlOf returns the command for a request, without its body.
-func curlOf(x *core.Exchange) *curlCommand {
-	c := &curlCommand{words: []string{"curl -i -X " + shellQuote(x.Method)}}
+// Of returns the command for a request of HTTP, without its body.
+func Of(x *core.Exchange) *Command {
+	c := &Command{words: []string{"curl -i -X " + Quote(x.Method)}}
 	// curl reads brackets and dots in an address in its own way, and adds headers of its own.
-	c.add("--globoff", "--path-as-is")
+	c.Add("--globoff", "--path-as-is")
 	sent := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(x.Headers)) {
 		sent[strings.ToLower(name)] = true
@@ -44,20 +51,20 @@ func curlOf(x *core.Exchange) *curlCommand {
 		default:
 			c.mask(&w, name+": "+value, "HEADER_"+variablePart(name), "a part of header "+name)
 		}
-		c.add("-H", w.quoted())
+		c.Add("-H", w.quoted())
 	}
 	for _, name := range []string{"Accept", "Content-Type", "User-Agent", "Expect"} {
 		if !sent[strings.ToLower(name)] {
-			c.add("-H", always(name+":"))
+			c.Add("-H", always(name+":"))
 		}
 	}
-	c.add(c.address(x.URL, slices.Contains(x.Unmasked, core.UnmaskedURL)))
+	c.Add(c.address(x.URL, slices.Contains(x.Unmasked, core.UnmaskedURL)))
 	return c
 }
 
 // address quotes a URL. The values of its query are masked. Its path and the names in its query may
 // have masked parts, unless they are plain.
-func (c *curlCommand) address(url string, plain bool) string {
+func (c *Command) address(url string, plain bool) string {
 	var w shellWord
 	add := func(text, variable, of string) {
 		if plain {
@@ -101,40 +108,40 @@ func (w *shellWord) quoted() string {
 	return w.done + always(w.text)
 }
 
-// add adds an option with its values.
-func (c *curlCommand) add(words ...string) { c.words = append(c.words, strings.Join(words, " ")) }
+// Add adds an option with its values, which are quoted already.
+func (c *Command) Add(words ...string) { c.words = append(c.words, strings.Join(words, " ")) }
 
-// send adds the payload of an event as the body.
-func (c *curlCommand) send(e core.Event) {
+// Send adds the payload of an event as the body.
+func (c *Command) Send(e core.Event) {
 	if e.Binary {
 		c.before = "printf %s " + base64.StdEncoding.EncodeToString(e.Payload) + " | base64 -d | "
 	} else { // printf is built into the shell, so the text may be long
 		c.before = "printf %s " + always(string(e.Payload)) + " | "
 	}
-	c.add("--data-binary", "@-")
+	c.Add("--data-binary", "@-")
 }
 
-// text returns the command, an option a line.
-func (c *curlCommand) text() string { return c.before + strings.Join(c.words, " \\\n  ") }
+// Text returns the command, an option a line, behind comments that name its variables.
+func (c *Command) Text() string { return c.comments() + c.before + strings.Join(c.words, " \\\n  ") }
 
 // comments returns comments of the shell that name the variables, "" if there are none.
-func (c *curlCommand) comments() string {
-	if len(c.variables) == 0 {
+func (c *Command) comments() string {
+	if len(c.Variables) == 0 {
 		return ""
 	}
 	text, width := "# Set these first. Their values are masked in the record:\n", 0
-	for _, v := range c.variables {
-		width = max(width, len(v.name))
+	for _, v := range c.Variables {
+		width = max(width, len(v.Name))
 	}
-	for _, v := range c.variables {
-		text += fmt.Sprintf("#   %-*s  %s\n", width, v.name, terminal.Visible(v.of))
+	for _, v := range c.Variables {
+		text += fmt.Sprintf("#   %-*s  %s\n", width, v.Name, visible(v.Of))
 	}
 	return text
 }
 
 // mask adds a text to a word, with a variable for each part that is masked. The shell refuses the
 // command if a variable is not set.
-func (c *curlCommand) mask(w *shellWord, text, name, of string) {
+func (c *Command) mask(w *shellWord, text, name, of string) {
 	parts := strings.Split(text, core.Masked)
 	w.add(parts[0])
 	for _, part := range parts[1:] {
@@ -144,13 +151,13 @@ func (c *curlCommand) mask(w *shellWord, text, name, of string) {
 }
 
 // variable makes a variable and returns its name. A name that another variable has gets a number.
-func (c *curlCommand) variable(name, of string) string {
+func (c *Command) variable(name, of string) string {
 	name = "GATEWAY_" + name
 	free := name
-	for n := 2; slices.ContainsFunc(c.variables, func(v curlVariable) bool { return v.name == free }); n++ {
+	for n := 2; slices.ContainsFunc(c.Variables, func(v Variable) bool { return v.Name == free }); n++ {
 		free = name + "_" + strconv.Itoa(n)
 	}
-	c.variables = append(c.variables, curlVariable{free, of})
+	c.Variables = append(c.Variables, Variable{free, of})
 	return free
 }
 
@@ -165,4 +172,18 @@ func variablePart(text string) string {
 		}
 		return '_'
 	}, strings.ToUpper(text))
+}
+
+// visible escapes what could steer a terminal.
+func visible(s string) string { return strings.Trim(strconv.QuoteToGraphic(s), `"`) }
+
+// Quote quotes a text for the shell, if it needs quotes.
+func Quote(s string) string {
+	harmless := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/:=@%+-", r)
+	}
+	if s != "" && strings.TrimLeftFunc(s, harmless) == "" {
+		return s
+	}
+	return always(s)
 }
