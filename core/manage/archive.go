@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/operate"
 )
 
 // How many small events are processed at a time. [core.MaxRead] bounds large ones.
@@ -80,7 +81,7 @@ func turn(limit int, s Span) (int, error) {
 
 // take replays a chunk, and adds its numbers.
 func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *Replayed) error {
-	done, err := e.replay(ctx, chunk, dry)
+	done, err := e.replay(ctx, e.match, chunk, dry)
 	if err != nil {
 		return err
 	}
@@ -91,23 +92,29 @@ func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *
 	return nil
 }
 
-// ReplayOne gives new jobs to one event. The error for a missing event is [ErrEvent].
-func (e *Events) ReplayOne(ctx context.Context, id core.ID) (Replayed, error) {
+// ReplayOne gives new jobs to one event, for some consumers; for all that want it if there are none
+// in to. The error for a missing event is [ErrEvent]. A lane in to is refused as by
+// [Operations.Begin].
+func (e *Events) ReplayOne(ctx context.Context, id core.ID, to ...core.Lane) (Replayed, error) {
+	if err := e.Names.receivers(to); err != nil {
+		return Replayed{}, err
+	}
 	event, err := e.event(ctx, id)
 	if err != nil {
 		return Replayed{}, err
 	}
-	done, err := e.replay(audited(ctx, core.AuditReplay, string(id)), []core.Event{event}, false)
+	match := func(event core.Event) core.Arrival { return operate.Only(e.match(event), to) }
+	done, err := e.replay(audited(ctx, core.AuditReplay, string(id)), match, []core.Event{event}, false)
 	done.Span = Span{id, id}
 	return done, err
 }
 
-// replay matches events with the present consumers.
-func (e *Events) replay(ctx context.Context, events []core.Event, dry bool) (Replayed, error) {
+// replay gives jobs to events for the consumers that they match.
+func (e *Events) replay(ctx context.Context, match Match, events []core.Event, dry bool) (Replayed, error) {
 	var wanted []core.Arrival
 	jobs := 0
 	for _, event := range events {
-		a := e.match(event)
+		a := match(event)
 		for _, u := range a.Undecided {
 			tell(e.Observe, core.FilterFailed{Event: event, Undecided: u})
 		}

@@ -280,6 +280,37 @@ func TestReplayRingsForThoseWhoGetJobs(t *testing.T) {
 	}
 }
 
+// TestReplayToSome: only the named consumers get jobs, if they want the event.
+func TestReplayToSome(t *testing.T) {
+	for _, c := range []struct {
+		to   []core.Lane
+		jobs int
+		want string // of the refusal
+	}{
+		{nil, 2, ""},
+		{[]core.Lane{"handler/h"}, 1, ""},
+		{[]core.Lane{"workflow/w", "queue/q"}, 1, ""},
+		{[]core.Lane{"queue/q"}, 0, ""},
+		{[]core.Lane{"handler/gone"}, 0, `handler "gone" is not configured`},
+		{[]core.Lane{"source/shop"}, 0, "is not a handler, queue or workflow"},
+	} {
+		e, w := desk(t, 3)
+		e.Names = &Names{Handlers: []string{"h"}, Queues: []string{"q"}, Workflows: []string{"w"}, Sources: []string{"shop"}, Unknown: func(kind, name string, _ []string) error {
+			return core.Refuse(core.NotFound, "%s %q is not configured", kind, name)
+		}}
+		got, err := e.ReplayOne(t.Context(), numbered(1), c.to...)
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(w.replayed) > 0 {
+				t.Errorf("ReplayOne to %v: %v, want %s", c.to, err, c.want)
+			}
+			continue
+		}
+		if err != nil || got.Jobs != c.jobs || got.Events != min(c.jobs, 1) {
+			t.Errorf("ReplayOne to %v = %+v, %v, want %d jobs", c.to, got, err, c.jobs)
+		}
+	}
+}
+
 func TestEventsThatAreNotThere(t *testing.T) {
 	e, w := desk(t, 3)
 	var errs [3]error

@@ -62,6 +62,19 @@ func (n *Names) Lane(lane core.Lane) error {
 	return n.check("handler", lane.Handler(), n.Handlers)
 }
 
+// receivers refuses lanes that get no jobs by a replay, and lanes that are not configured.
+func (n *Names) receivers(to []core.Lane) error {
+	for _, l := range to {
+		if l.Alert() || l.Operation() || l.Source() != "" {
+			return core.Refuse(core.Invalid, "to: %q is not a handler, queue or workflow", l.Consumer())
+		}
+		if err := n.Lane(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lanes returns the lanes of all handlers, queues and workflows.
 func (n *Names) lanes() (lanes []core.Lane) {
 	if n == nil {

@@ -201,13 +201,8 @@ func (o *Operations) prepared(ctx context.Context, op core.Operation) (core.Oper
 
 // known refuses consumers that do not exist. The consumer of jobs may be gone and have jobs still.
 func (o *Operations) known(ctx context.Context, op core.Operation) error {
-	for _, l := range op.To {
-		if l.Alert() || l.Operation() || l.Source() != "" {
-			return core.Refuse(core.Invalid, "to: %q is not a handler, queue or workflow", l.Consumer())
-		}
-		if err := o.Names.Lane(l); err != nil {
-			return err
-		}
+	if err := o.Names.receivers(op.To); err != nil {
+		return err
 	}
 	lane := op.Filter.Lane
 	unknown := o.Names.Lane(lane)

@@ -187,9 +187,13 @@ func (a *archivist) Jobs(_ context.Context, id core.ID) ([]core.Job, error) {
 	return full.Jobs, errors.Join(err, a.say("jobs %s", id))
 }
 
-func (a *archivist) ReplayOne(_ context.Context, id core.ID) (manage.Replayed, error) {
+func (a *archivist) ReplayOne(_ context.Context, id core.ID, to ...core.Lane) (manage.Replayed, error) {
 	_, err := a.full(id)
-	return manage.Replayed{Looked: 1, Events: 1, Jobs: 2, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s", id))
+	jobs := 2
+	if len(to) > 0 {
+		jobs = len(to)
+	}
+	return manage.Replayed{Looked: 1, Events: 1, Jobs: jobs, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s %v", id, to))
 }
 
 func (a *archivist) Cancel(_ context.Context, id core.ID) (manage.Canceled, error) {

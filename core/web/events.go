@@ -20,7 +20,7 @@ type EventManager interface {
 	Inspect(ctx context.Context, id core.ID) (manage.Told, error)
 	Jobs(ctx context.Context, id core.ID) ([]core.Job, error)
 	Cancel(ctx context.Context, id core.ID) (manage.Canceled, error)
-	ReplayOne(ctx context.Context, id core.ID) (manage.Replayed, error)
+	ReplayOne(ctx context.Context, id core.ID, to ...core.Lane) (manage.Replayed, error)
 	Replay(ctx context.Context, f core.EventFilter, s manage.Span, dry bool) (manage.Replayed, error)
 	Export(ctx context.Context, f core.EventFilter, n int, bare bool) iter.Seq2[manage.Told, error]
 }
@@ -200,16 +200,21 @@ func (e *eventRoutes) cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// replayOne makes new jobs for one event.
+// replayOne makes new jobs for one event, for all that want it or for some consumers.
 func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
 	id, err := eventID(r)
 	if err != nil {
 		return err
 	}
-	if _, err := e.optional(w, r); err != nil {
+	body, err := e.optional(w, r, "to")
+	if err != nil {
 		return err
 	}
-	replayed, err := e.manager.ReplayOne(r.Context(), id)
+	to, err := receiversIn(body)
+	if err != nil {
+		return err
+	}
+	replayed, err := e.manager.ReplayOne(r.Context(), id, to...)
 	if err != nil {
 		return err
 	}

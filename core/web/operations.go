@@ -96,23 +96,32 @@ func operationIn(body fields) (op core.Operation, err error) {
 	if err != nil {
 		return op, err
 	}
-	if body["to"] != nil {
-		names, err := body.texts("to", maxTo)
-		if err != nil {
-			return op, err
-		}
-		for _, name := range names {
-			lane, ok := wire.ParseTarget(name)
-			if !ok {
-				return op, core.Refuse(core.Invalid, "to must have names of handlers, or queue/ or workflow/ and the name of one; not %s", quote(name))
-			}
-			op.To = append(op.To, lane)
-		}
+	if op.To, err = receiversIn(body); err != nil {
+		return op, err
 	}
 	if filter, given := body["filter"]; given {
 		op.Filter, err = filterIn(filter)
 	}
 	return op, err
+}
+
+// receiversIn reads the only consumers of a replay from the field to.
+func receiversIn(body fields) (to []core.Lane, err error) {
+	if body["to"] == nil {
+		return nil, nil
+	}
+	names, err := body.texts("to", maxTo)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		lane, ok := wire.ParseTarget(name)
+		if !ok {
+			return nil, core.Refuse(core.Invalid, "to must have names of handlers, or queue/ or workflow/ and the name of one; not %s", quote(name))
+		}
+		to = append(to, lane)
+	}
+	return to, nil
 }
 
 // filterIn reads the filter of an operation.

@@ -95,6 +95,22 @@ class Tab {
     if (given.pictures) await this.page.screenshot({ path: `${given.pictures}/${name}.png`, fullPage: true });
   }
 
+  // all checks the page in light, in dark and in a narrow window, and takes a picture of each.
+  async all(name) {
+    const size = this.page.viewportSize();
+    for (const scheme of ['light', 'dark']) {
+      await this.page.emulateMedia({ colorScheme: scheme });
+      await this.clean(`${name}, ${scheme}`);
+      await this.picture(`${name}-${scheme}`);
+    }
+    await this.page.setViewportSize({ width: 390, height: 800 });
+    const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    check(wide <= 0, `${name}: the page is ${wide} pixels wider than a narrow window`);
+    await this.picture(`${name}-narrow`);
+    await this.page.emulateMedia({ colorScheme: 'light' });
+    await this.page.setViewportSize(size);
+  }
+
   // clean fails on what axe finds.
   async clean(what) {
     await this.page.evaluate(axe);
@@ -112,8 +128,10 @@ async function some(consumer) {
 
 const views = async () => {
   const { job, event, run } = await some('failing');
+  const operation = (await api('GET', '/api/operations?limit=1')).operations[0];
   return [
-    ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'],
+    ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
+    ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
     ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/nothing', 'Not found'],
   ];
 };
@@ -133,23 +151,6 @@ const stories = {
     await late.page.getByLabel('Token').waitFor();
     await late.clean('sign in with an expired link');
     await late.end();
-  },
-
-  // Every page, in light, dark and narrow, has no error and no finding.
-  async 'every page'(browser) {
-    const all = await views();
-    for (const [name, how] of Object.entries({ light: {}, dark: { scheme: 'dark' }, narrow: { width: 390, height: 800 } })) {
-      const tab = await Tab.open(browser, how);
-      for (const [at, heading] of all) {
-        await tab.go(at, heading);
-        await tab.page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
-        if (name !== 'narrow') await tab.clean(`${heading}, ${name}`);
-        const wide = await tab.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        check(wide <= 0, `${heading}, ${name}: the page is ${wide} pixels wider than the window`);
-        if (given.pictures) await tab.page.screenshot({ path: `${given.pictures}/${heading.replaceAll(' ', '-').toLowerCase()}-${name}.png`, fullPage: true });
-      }
-      await tab.end();
-    }
   },
 
   // A wrong token is refused in words, the right one opens the view that the address names, and
@@ -209,57 +210,120 @@ const stories = {
   // What an attempt sent and what was answered: headers of both sides, the body that a transform made,
   // and the command that sends it again, which is the text of gateway inspect --curl. Secrets are masked.
   async 'see what was sent and answered'(browser) {
-    for (const scheme of ['dark', 'light']) {
-      const tab = await Tab.open(browser, { role: 'read', scheme, at: '#/jobs?handler=sent' });
-      const { page } = tab;
-      await tab.context.grantPermissions(['clipboard-read', 'clipboard-write']);
-      await tab.press(page.getByRole('row', { name: /sent .*dead/ }).getByRole('link', { name: 'sent' }));
-      await tab.heading('sent');
-      await tab.press(page.getByText('Request', { exact: true }));
-      await page.getByText(/^POST .*\/sent\?key=\*\*\*$/).waitFor();
-      const headers = await page.getByLabel('Headers that were sent').innerText();
-      check(/X-Api-Key\s+\*\*\*/.test(headers), 'headers that were sent: ' + headers);
-      await tab.press(page.getByRole('button', { name: 'Show the body' }));
-      await page.getByLabel('Body that was sent').getByText('"number": 1').waitFor();
-      await tab.press(page.getByText('Reply', { exact: true }));
-      await page.getByLabel('Headers of the reply').getByText('no-such-customer').waitFor();
-      await page.getByLabel('Body of the reply').getByText('"why": "unknown"').waitFor();
-      await tab.press(page.getByRole('button', { name: 'Copy as curl' }));
-      await page.getByRole('status').getByText('Copied.').waitFor();
-      const curl = await page.evaluate(() => navigator.clipboard.readText());
-      check(curl === given.curl, `the page copies ${curl}, the command prints ${given.curl}`);
-      await page.getByText('Set first: URL_KEY, X_API_KEY.').or(page.getByText('Set first: X_API_KEY, URL_KEY.')).waitFor();
-      check(!/sesame-open|a-key-of/.test(await page.locator('main').innerText()), 'the page shows a secret');
-      await tab.clean('what was sent, ' + scheme);
-      await tab.picture('sent-' + scheme);
-      if (scheme === 'light') {
-        await page.setViewportSize({ width: 390, height: 800 });
-        check((await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)) <= 0, 'what was sent is wider than a narrow window');
-        await tab.picture('sent-narrow');
-        const { job } = await some('failing');
-        await tab.go(`#/jobs/${job}`, 'failing');
-        await page.getByText('What was sent is not recorded').waitFor();
-        check((await page.getByText('Copy as curl').count()) === 0, 'a request that was not recorded can be copied');
-      }
-      await tab.end();
-    }
+    const tab = await Tab.open(browser, { role: 'read', at: '#/jobs?handler=sent' });
+    const { page } = tab;
+    await tab.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await tab.press(page.getByRole('row', { name: /sent .*dead/ }).getByRole('link', { name: 'sent' }));
+    await tab.heading('sent');
+    await tab.press(page.getByText('Request', { exact: true }));
+    await page.getByText(/^POST .*\/sent\?key=\*\*\*$/).waitFor();
+    const headers = await page.getByLabel('Headers that were sent').innerText();
+    check(/X-Api-Key\s+\*\*\*/.test(headers), 'headers that were sent: ' + headers);
+    await tab.press(page.getByRole('button', { name: 'Show the body' }));
+    await page.getByLabel('Body that was sent').getByText('"number": 1').waitFor();
+    await tab.press(page.getByText('Reply', { exact: true }));
+    await page.getByLabel('Headers of the reply').getByText('no-such-customer').waitFor();
+    await page.getByLabel('Body of the reply').getByText('"why": "unknown"').waitFor();
+    await tab.press(page.getByRole('button', { name: 'Copy as curl' }));
+    await page.getByRole('status').getByText('Copied.').waitFor();
+    const curl = await page.evaluate(() => navigator.clipboard.readText());
+    check(curl === given.curl, `the page copies ${curl}, the command prints ${given.curl}`);
+    await page.getByText('Set first: X_API_KEY, URL_KEY.').waitFor();
+    check(!/sesame-open|a-key-of/.test(await page.locator('main').innerText()), 'the page shows a secret');
+    await tab.all('sent');
+    const { job } = await some('failing');
+    await tab.go(`#/jobs/${job}`, 'failing');
+    await page.getByText('What was sent is not recorded').waitFor();
+    check((await page.getByText('Copy as curl').count()) === 0, 'a request that was not recorded can be copied');
+    await tab.end();
   },
 
-  // All dead jobs of a handler: the question names their number, and all are retried.
-  async 'retry all that are dead'(browser) {
-    const n = (await api('GET', '/api/stats')).handlers.find((h) => h.name === 'mended').dead;
-    check(n > 1, `${n} dead jobs of mended, want some`);
+  // All dead jobs of a handler: the question names their number, and nothing happens before it is
+  // answered. The page then goes to the operation, and shows it live to its end.
+  async 'retry all that match and watch it'(browser) {
+    const dead = async (name) => (await api('GET', '/api/stats')).handlers.find((h) => h.name === name).dead;
+    const n = await dead('mended');
+    check(n > 20, `${n} dead jobs of mended, want more`);
     const tab = await Tab.open(browser, { role: 'operate', at: '#/jobs?handler=mended&status=dead' });
     const { page } = tab;
-    await page.getByRole('button', { name: 'Retry dead jobs' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Retry dead jobs' });
-    await dialog.getByText(`${n} dead jobs of mended`).waitFor();
-    await dialog.getByRole('button', { name: 'Leave it' }).click();
-    check((await api('GET', '/api/stats')).handlers.find((h) => h.name === 'mended').dead === n, 'a refused question changed something');
-    await page.getByRole('button', { name: 'Retry dead jobs' }).click();
-    await dialog.getByRole('button', { name: 'Retry dead jobs' }).click();
-    await page.getByRole('status').getByText(`${n} jobs retried`).waitFor();
-    await page.getByText('No job matches.').waitFor();
+    await tab.press(page.getByRole('button', { name: 'Retry all that match' }));
+    const dialog = page.getByRole('dialog', { name: 'Retry all that match' });
+    await dialog.getByText(`${n} jobs are retried: dead jobs of mended.`).waitFor();
+    await tab.clean('the question of an operation');
+    await tab.picture('operation-question');
+    await tab.press(dialog.getByRole('button', { name: 'Leave it' }));
+    check((await dead('mended')) === n && (await api('GET', '/api/operations')).operations.length === 0, 'a refused question changed something');
+    await tab.press(page.getByRole('button', { name: 'Retry all that match' }));
+    await dialog.getByLabel('At most, in a second').selectOption('10');
+    await dialog.getByText('at 10 jobs a second').waitFor();
+    await tab.press(dialog.getByRole('button', { name: 'Retry all that match' }));
+    await tab.heading('Retry dead jobs of mended');
+    const progress = page.getByRole('progressbar', { name: 'Progress' });
+    await until('the progress moves', async () => {
+      const v = await progress.evaluate((p) => p.value / p.max);
+      return v > 0 && v < 1;
+    });
+    await page.getByText(`of ${n};`).waitFor();
+    await tab.picture('operation-running');
+    await page.locator('.state').getByText('finished').waitFor();
+    await page.getByText(`${n} retried`).first().waitFor();
+    check((await progress.evaluate((p) => p.value / p.max)) === 1, 'the progress of a finished operation is not full');
+    await until('the jobs are completed', async () => (await dead('mended')) === 0);
+    await page.reload();
+    await page.getByText(`${n} retried`).first().waitFor();
+    await tab.press(page.getByRole('link', { name: '← Operations' }));
+    await tab.heading('Operations');
+    await page.getByRole('row', { name: new RegExp(`Retry dead jobs of mended .*finished.* ${n} retried on-call`) }).waitFor();
+
+    // Another one is canceled: what it did not reach stays dead. Nothing is left to retry of mended.
+    await tab.go('#/jobs?handler=failing&status=dead', 'Jobs');
+    await page.getByRole('button', { name: 'Retry all that match' }).click();
+    await dialog.getByLabel('At most, in a second').selectOption('10');
+    await dialog.getByText('at 10 jobs a second').waitFor();
+    await dialog.getByRole('button', { name: 'Retry all that match' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    const cancel = page.getByRole('dialog', { name: 'Cancel' });
+    await cancel.getByText('stays done').waitFor();
+    await cancel.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.locator('.state').getByText('canceled').waitFor();
+    const { acted, state } = (await api('GET', '/api/operations?limit=1')).operations[0];
+    check(state === 'canceled' && acted < 30, `the operation is ${state}, and acted on ${acted}`);
+    await tab.go('#/jobs?handler=mended&status=dead', 'Jobs');
+    await page.getByRole('button', { name: 'Retry all that match' }).click();
+    await dialog.getByText('Nothing matches now').waitFor();
+    check((await dialog.getByRole('button', { name: 'Retry all that match' }).count()) === 0, 'nothing can be retried');
+    await tab.end();
+  },
+
+  // One error of one consumer is retried from the list of failures, and an event and all that match are
+  // replayed to one consumer of several.
+  async 'retry one error and replay to one consumer'(browser) {
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/failures' });
+    const { page } = tab;
+    await tab.press(page.getByRole('row', { name: /status: 422 .*sent/ }).getByRole('button', { name: 'Retry these' }));
+    const retry = page.getByRole('dialog', { name: 'Retry these' });
+    await retry.getByText('1 job is retried: dead jobs of sent whose error contains “status: 422').waitFor();
+    await tab.press(retry.getByRole('button', { name: 'Retry these' }));
+    await page.locator('.state').getByText('finished').waitFor();
+    const event = (await api('GET', '/api/events?event_type=order.created&limit=1')).events[0].id;
+    await tab.go('#/events/' + event, 'order.created');
+    await tab.press(page.getByRole('button', { name: 'Replay' }));
+    const one = page.getByRole('dialog', { name: 'Replay' });
+    await one.getByLabel('For').selectOption('queue/mail');
+    await one.getByText('a new job for queue/mail').waitFor();
+    await tab.press(one.getByRole('button', { name: 'Replay' }));
+    await page.getByRole('status').getByText('1 job made.').waitFor();
+    await until('the second message is shown', async () => (await page.getByRole('row', { name: /^queue\/mail/ }).count()) === 2);
+    await tab.go('#/events?source=app&type=order.created', 'Events');
+    await tab.press(page.getByRole('button', { name: 'Replay all that match' }));
+    const many = page.getByRole('dialog', { name: 'Replay all that match' });
+    await many.getByText('30 events are replayed: events of source app of type order.created.').waitFor();
+    await many.getByLabel('For').selectOption('queue/mail');
+    await many.getByText('New jobs: 30 for queue/mail.').waitFor();
+    await tab.picture('replay-question');
+    await tab.press(many.getByRole('button', { name: 'Replay all that match' }));
+    await page.locator('.state').getByText('finished').waitFor();
+    await page.getByText('30 replayed').first().waitFor();
     await tab.end();
   },
 
@@ -323,7 +387,7 @@ const stories = {
     const tab = await Tab.open(browser, { role: 'read' });
     for (const [at, heading] of await views()) {
       await tab.go(at, heading);
-      for (const name of ['Retry', 'Retry dead jobs', 'Replay', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive'])
+      for (const name of ['Retry', 'Retry dead jobs', 'Retry all that match', 'Retry these', 'Cancel all that match', 'Replay', 'Replay all that match', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive'])
         check((await tab.page.getByRole('button', { name, exact: true }).count()) === 0, `${heading} has the button ${name}`);
     }
     const { job } = await some('failing');
@@ -331,7 +395,7 @@ const stories = {
       const all = [];
       for (const [method, path] of paths) all.push((await fetch('console/api/' + path, { method, headers: { 'Content-Type': 'application/json' }, body: method === 'POST' ? '{}' : undefined })).status);
       return all;
-    }, [['POST', `jobs/${job}/retry`], ['POST', 'jobs/retry'], ['POST', 'events/replay'], ['POST', 'holds'], ['DELETE', 'holds?target=failing'], ['POST', 'queues/mail/drain']]);
+    }, [['POST', `jobs/${job}/retry`], ['POST', 'jobs/retry'], ['POST', 'events/replay'], ['POST', 'holds'], ['DELETE', 'holds?target=failing'], ['POST', 'queues/mail/drain'], ['POST', 'operations']]);
     check(refused.every((s) => s === 403), 'statuses: ' + refused);
     await tab.end();
   },
@@ -436,6 +500,24 @@ const stories = {
     await page.getByRole('button', { name: 'Go on' }).click();
     await page.getByRole('link', { name: 'paused.stream' }).waitFor();
     await tab.end();
+  },
+
+  // Every page, in light, dark and narrow, has no error and no finding. It is the last story: the pages
+  // show what the others did.
+  async 'every page'(browser) {
+    const all = await views();
+    for (const [name, how] of Object.entries({ light: {}, dark: { scheme: 'dark' }, narrow: { width: 390, height: 800 } })) {
+      const tab = await Tab.open(browser, how);
+      for (const [at, heading] of all) {
+        await tab.go(at, heading);
+        await tab.page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
+        if (name !== 'narrow') await tab.clean(`${heading}, ${name}`);
+        const wide = await tab.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        check(wide <= 0, `${heading}, ${name}: the page is ${wide} pixels wider than the window`);
+        if (given.pictures) await tab.page.screenshot({ path: `${given.pictures}/${heading.replaceAll(/[ /]/g, '-').toLowerCase()}-${name}.png`, fullPage: true });
+      }
+      await tab.end();
+    }
   },
 };
 

@@ -8,6 +8,7 @@ import { Event, Events } from './events.js';
 import { Failures, Job, Jobs } from './jobs.js';
 import { Queue, Queues } from './queues.js';
 import { Run, Runs } from './runs.js';
+import { Operation, Operations } from './operations.js';
 import { Configuration, Holds, Schedules } from './flow.js';
 
 // The pages: the first part of the path, the text in the list, the page, and the page of one of them.
@@ -18,6 +19,7 @@ const pages = [
   { path: 'failures', text: 'Failures', page: Failures, bubble: (s) => s.jobs.dead },
   { path: 'queues', text: 'Queues', page: Queues, one: Queue },
   { path: 'runs', text: 'Workflow runs', page: Runs, one: Run },
+  { path: 'operations', text: 'Operations', page: Operations, one: Operation },
   { path: 'schedules', text: 'Schedules', page: Schedules },
   { path: 'holds', text: 'Holds', page: Holds },
   { path: 'configuration', text: 'Configuration', page: Configuration },

@@ -5,6 +5,7 @@ import { member } from './json.js';
 import { to } from './place.js';
 import { Ago, Confirm, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, since, spans, Table, useMay } from './ui.js';
 import { JobTable } from './jobs.js';
+import { Bulk, Receivers } from './operations.js';
 import { RunTable } from './runs.js';
 
 const path = ['events'];
@@ -18,7 +19,12 @@ export function Events({ params, stats }) {
   const rows = data?.events;
   const next = data && (params.match ? data.has_more && data.next : data.has_more && rows[rows.length - 1].id);
   const sources = (stats.data?.sources || []).map((s) => [s.name, s.name]);
-  return html`<${Page} title="Events" actions=${!params.after && !params.match && html`<button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>`}>
+  const topology = useRead(() => read('topology'), []);
+  const receivers = (topology.data?.consumers || []).filter((c) => !params.source || c.source === params.source).map((c) => c.name);
+  // The filter of an operation has no delivery id. Without any filter it would replay all.
+  const filter = () => ({ ...(params.source && { source: params.source }), ...(params.type && { event_type: params.type }), ...(params.match && { match: params.match }), ...(params.since && { since: since(params.since) }) });
+  const replay = !params.delivery_id && Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers} filter=${filter} />`;
+  return html`<${Page} title="Events" actions=${html`${replay}${!params.after && !params.match && html`<button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>`}`}>
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'source', label: 'Source', options: [['', 'all sources'], ...sources] },
       { name: 'type', label: 'Type', placeholder: 'order.created' },
@@ -39,6 +45,19 @@ export function Events({ params, stats }) {
   <//>`;
 }
 
+// Replay gives an event new jobs, for all consumers that want it or for one.
+function Replay({ event, done }) {
+  const [one, set] = useState('');
+  const topology = useRead(() => read('topology'), []);
+  const names = (topology.data?.consumers || []).filter((c) => c.source === event.source).map((c) => c.name);
+  return html`<${Confirm} label="Replay" done=${done} about=${one}
+    ask=${async () => (one ? `This event gets a new job for ${one}, if ${one} wants it under the configuration of now.` : 'New jobs are made for this event, for each consumer that wants it under the configuration of now.')}
+    act=${async () => {
+      const r = await change(`events/${event.id}/replay`, one ? { to: [one] } : {});
+      return r.jobs ? `${plural(r.jobs, 'job')} made.` : `${one || 'No consumer'} ${one ? 'does not want' : 'wants'} this event.`;
+    }}><${Receivers} of=${names} is=${one} set=${set} /><//>`;
+}
+
 export function Event({ id }) {
   const large = useRef(false); // a large event is not read again by itself
   const { data, error, again } = useRead(async () => {
@@ -49,8 +68,7 @@ export function Event({ id }) {
   const back = { href: to(path), text: 'Events' };
   if (!data) return html`<${Page} title="Event" back=${back}><${Problem} error=${error} again=${again} /><//>`;
   const open = data.jobs.filter((j) => ['available', 'scheduled', 'waiting', 'retryable'].includes(j.status)).length;
-  const actions = html`<${Confirm} label="Replay" done=${again} ask=${async () => 'New jobs are made for this event, for each consumer that wants it under the configuration of now.'}
-      act=${async () => { const r = await change(`events/${id}/replay`); return r.jobs ? `${plural(r.jobs, 'job')} made.` : 'No consumer wants this event.'; }} />
+  const actions = html`<${Replay} event=${data} done=${again} />
     ${open > 0 && html`<${Confirm} label="Cancel" danger done=${again} ask=${async () => `${plural(open, 'job')} of this event that wait are canceled.`}
       act=${async () => { const r = await change(`events/${id}/cancel`); return `${plural(r.canceled, 'job')} canceled, ${r.running} running.`; }} />`}`;
   return html`<${Page} title=${data.event_type} back=${back} actions=${actions}>

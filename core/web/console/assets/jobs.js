@@ -4,6 +4,7 @@ import { change, read, useRead } from './api.js';
 import { to } from './place.js';
 import { visible } from './json.js';
 import { Attempts } from './attempts.js';
+import { Bulk } from './operations.js';
 import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, spans, Status, Table } from './ui.js';
 
 const path = ['jobs'];
@@ -42,24 +43,21 @@ export function consumers(stats) {
 
 const tabs = (now) => html`<nav class="tabs" aria-label="Views of jobs"><a href=${to(['jobs'])} aria-current=${now === 'jobs' ? 'page' : undefined}>All jobs</a><a href=${to(['failures'])} aria-current=${now === 'failures' ? 'page' : undefined}>By error</a></nav>`;
 
-// dead returns how many jobs of a consumer, or of all, are dead.
-async function dead(handler) {
-  const stats = await read('stats');
-  if (!handler) return stats.jobs.dead;
-  const name = handler.replace(/^(queue|workflow)\//, '');
-  const list = handler.startsWith('queue/') ? stats.queues : handler.startsWith('workflow/') ? stats.workflows : stats.handlers;
-  return list.find((c) => c.name === name)?.dead || 0;
+// AllJobs are the changes of all jobs that a listing selects.
+function AllJobs({ params }) {
+  const { status, handler } = params;
+  if (handler?.startsWith('workflow/')) return null; // steps are left alone: their runs are redriven
+  const filter = (s) => () => ({ status: s, ...(handler && { consumer: handler }), ...(params.since && { since: since(params.since) }) });
+  if (!status) return html`<${Bulk} label="Retry dead jobs" action="retry" filter=${filter('dead')} />`;
+  if (status === 'dead' || status === 'canceled') return html`<${Bulk} label="Retry all that match" action="retry" filter=${filter(status)} />`;
+  if (['available', 'scheduled', 'waiting', 'retryable'].includes(status)) return html`<${Bulk} label="Cancel all that match" danger action="cancel" filter=${filter(status)} />`;
+  return null;
 }
-
-// RetryAll retries the dead jobs of a consumer, or all of them.
-const RetryAll = ({ handler, done }) => html`<${Confirm} label="Retry dead jobs" done=${done}
-  ask=${async () => { const n = await dead(handler); return n ? `${plural(n, 'dead job')}${handler ? ' of ' + handler : ''} are made available again, with all their attempts.` : 'No job is dead.'; }}
-  act=${async () => `${plural((await change('jobs/retry', handler ? { handler } : {})).retried, 'job')} retried.`} />`;
 
 export function Jobs({ params, stats }) {
   const { data, error, busy, again } = useRead(() => read('jobs', { status: params.status, handler: params.handler, since: since(params.since), after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : 3000);
   const rows = data?.jobs;
-  return html`<${Page} title="Jobs" actions=${!String(params.handler).startsWith('workflow/') && html`<${RetryAll} handler=${params.handler} done=${again} />`}>
+  return html`<${Page} title="Jobs" actions=${html`<${AllJobs} params=${params} />`}>
     ${tabs('jobs')}
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'status', label: 'Status', options: [['', 'all'], ...statuses.map((s) => [s, s])] },
@@ -72,10 +70,17 @@ export function Jobs({ params, stats }) {
   <//>`;
 }
 
+// common returns the filter for errors of a kind: the longest part that they have in common, which a kind
+// has between its placeholders.
+function common(kind) {
+  const part = (kind || '').split(/<(?:id|n|address|time|duration)>/).reduce((a, b) => (b.length > a.length ? b : a), '').trim();
+  return part ? { error: part } : {};
+}
+
 export function Failures({ params, stats }) {
   const { data, error, busy, again } = useRead(() => read('jobs/errors', { handler: params.handler, since: since(params.since) }), [JSON.stringify(params)], 10000);
   const rows = data?.errors.map((e, i) => ({ key: e.handler + i, ...e }));
-  return html`<${Page} title="Failures" actions=${html`<${RetryAll} handler=${params.handler} done=${again} />`}>
+  return html`<${Page} title="Failures" actions=${html`<${AllJobs} params=${params} />`}>
     ${tabs('failures')}
     <${Filters} path=${['failures']} params=${params} fields=${[
       { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
@@ -91,6 +96,7 @@ export function Failures({ params, stats }) {
       { name: 'Retrying', class: 'n', cell: (r) => count(r.retrying) },
       { name: 'Newest', class: 'short', cell: (r) => html`<${Ago} t=${r.newest_at} />` },
       { name: 'Oldest', class: 'short', cell: (r) => html`<${Ago} t=${r.oldest_at} />` },
+      { name: '', cell: (r) => (r.dead > 0 && !r.handler.startsWith('workflow/') ? html`<${Bulk} label="Retry these" action="retry" filter=${() => ({ status: 'dead', consumer: r.handler, ...common(r.kind), ...(params.since && { since: since(params.since) }) })} />` : '') },
     ]} />
   <//>`;
 }

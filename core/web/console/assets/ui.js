@@ -14,7 +14,7 @@ export const useMay = (role) => (ranks[useContext(Me).role] || 0) >= ranks[role]
 
 const marks = {
   completed: '✓', succeeded: '✓', dead: '✕', failed: '✕', retryable: '↻', running: '▶', available: '●', ready: '●', pending: '●',
-  scheduled: '◷', waiting: '⋯', canceled: '⊘', skipped: '⊘', open: '✕', closed: '✓', 'half-open': '◐', held: '❚❚',
+  scheduled: '◷', waiting: '⋯', canceled: '⊘', skipped: '⊘', open: '✕', closed: '✓', 'half-open': '◐', held: '❚❚', finished: '✓',
 };
 
 // Status shows a status by a mark, a word and a colour.
@@ -59,7 +59,7 @@ export const Exact = ({ t }) => html`<time datetime=${t ? t + 'Z' : ''}>${exact(
 export const count = (n) => (n >= 100000 ? '100,000+' : Number(n).toLocaleString('en'));
 
 // plural returns a number with its noun.
-export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
+export const plural = (n, noun, many = noun + 's') => `${count(n)} ${n === 1 ? noun : many}`;
 
 export const Id = ({ id }) => html`<code class="id">${id}</code>`;
 
@@ -116,20 +116,32 @@ export function Json({ text, label }) {
 }
 
 // Confirm is a button whose change is made in two steps. ask returns the question, with the number of
-// what it changes; act makes the change and returns what to say of it.
-export function Confirm({ label, ask, act, role = 'operate', danger, done, children }) {
+// what it changes, or {none: text} if there is nothing to change; act makes the change and returns what
+// to say of it. It asks again when about changes, which is what the children chose.
+export function Confirm({ label, ask, act, role = 'operate', danger, done, about, children }) {
   const may = useMay(role);
   const dialog = useRef();
   const [state, set] = useState({});
-  if (!may) return null;
-  const open = async () => {
+  const asked = useRef(0);
+  const question = async () => {
+    const mine = ++asked.current;
     set({ asking: true });
-    dialog.current.showModal();
+    let next;
     try {
-      set({ question: await ask() });
+      const got = await ask();
+      next = got.none ? { none: got.none } : { question: got };
     } catch (error) {
-      set({ error });
+      next = { error };
     }
+    if (mine === asked.current) set(next);
+  };
+  useEffect(() => {
+    if (dialog.current?.open) question();
+  }, [about]);
+  if (!may) return null;
+  const open = () => {
+    dialog.current.showModal();
+    question();
   };
   const run = async () => {
     set((s) => ({ ...s, busy: true }));
@@ -146,7 +158,7 @@ export function Confirm({ label, ask, act, role = 'operate', danger, done, child
     <dialog ref=${dialog} aria-label=${label}>
       <h2>${label}</h2>
       ${state.asking && html`<p aria-busy="true">Counting …</p>`}
-      ${state.question && html`<p>${state.question}</p>`}
+      ${(state.question || state.none) && html`<p role="status">${state.question || state.none}</p>`}
       ${children}
       <${Problem} error=${state.error} />
       <div class="actions">
