@@ -189,11 +189,11 @@ func (a *archivist) Jobs(_ context.Context, id core.ID) ([]core.Job, error) {
 
 func (a *archivist) ReplayOne(_ context.Context, id core.ID, to ...core.Lane) (manage.Replayed, error) {
 	_, err := a.full(id)
-	jobs := 2
+	jobs, asked := 2, "replay "+string(id)
 	if len(to) > 0 {
-		jobs = len(to)
+		jobs, asked = len(to), fmt.Sprintf("%s to %v", asked, to)
 	}
-	return manage.Replayed{Looked: 1, Events: 1, Jobs: jobs, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("replay %s %v", id, to))
+	return manage.Replayed{Looked: 1, Events: 1, Jobs: jobs, Span: manage.Span{First: id, Last: id}}, errors.Join(err, a.say("%s", asked))
 }
 
 func (a *archivist) Cancel(_ context.Context, id core.ID) (manage.Canceled, error) {

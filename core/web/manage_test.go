@@ -24,6 +24,8 @@ func TestParametersReachTheManagers(t *testing.T) {
 		{"GET", "events/" + strings.ToLower(one), "", "inspect " + one},
 		{"GET", "events/" + one + "/jobs", "", "jobs " + one},
 		{"POST", "events/" + one + "/replay", "", "replay " + one},
+		{"POST", "events/" + one + "/replay", `{"to": ["a", "queue/b", "workflow/c"]}`, "replay " + one + " to [handler/a queue/b workflow/c]"},
+		{"POST", "events/" + one + "/replay", `{"to": ["alert/1"]}`, ""},
 		{"POST", "events/" + one + "/cancel", "", "cancel " + one},
 		{"POST", "events/" + one + "/cancel", `{"handler": "a"}`, ""},
 		{"POST", "events/" + one + "/cancel?all=true", "", ""},

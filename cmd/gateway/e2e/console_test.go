@@ -48,6 +48,7 @@ handlers:
     {source: app, events: [order.rare], url: "${RECEIVER}/sent?key=sesame-open", circuit_breaker: off, record: all, transform: '{"number": {{ $.n }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
   fine: {source: app, url: "${RECEIVER}/fine", filter: $.n > 3}
   fresh-handler: {source: fresh, url: "${RECEIVER}/fresh"}
+  ordered: {source: calm, events: [order.paid], url: "${RECEIVER}/ordered", circuit_breaker: off, lines: {key: $.customer}}
   paused: {source: calm, url: "${RECEIVER}/paused"}
   ci: {source: github, url: "${RECEIVER}/ci"}
   report: {source: nightly, url: "${RECEIVER}/report"}
@@ -92,7 +93,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 16)
+	tellStories(t, modules, given, 17)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)
@@ -130,6 +131,11 @@ func newConsole(t *testing.T) *gateway {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		fmt.Fprint(w, `{"why":"unknown"}`)
 	})
+	r.On("/ordered", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			w.WriteHeader(http.StatusConflict)
+		}
+	})
 	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		if !mended.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -146,10 +152,13 @@ func newConsole(t *testing.T) *gateway {
 		g.send("/events/app/order.created", fmt.Sprintf(`{"n":%d,"customer":{"id":%q,"name":"Ada <b>Lovelace</b>"}}`, i, customer), token...)
 	}
 	g.send("/events/app/order.rare", `{"n":1}`, token...)
+	for range 3 {
+		g.send("/events/calm/order.paid", `{"customer":"c-stop"}`, token...)
+	}
 	db := g.ledger()
 	defer db.close()
 	eventually(t, 30*time.Second, "the deliveries have ended", func() bool {
-		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 62 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
+		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 63 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
 	})
 	mended.Store(true)
 	return g

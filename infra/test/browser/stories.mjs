@@ -104,9 +104,9 @@ class Tab {
       await this.picture(`${name}-${scheme}`);
     }
     await this.page.setViewportSize({ width: 390, height: 800 });
+    await this.picture(`${name}-narrow`);
     const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     check(wide <= 0, `${name}: the page is ${wide} pixels wider than a narrow window`);
-    await this.picture(`${name}-narrow`);
     await this.page.emulateMedia({ colorScheme: 'light' });
     await this.page.setViewportSize(size);
   }
@@ -132,7 +132,7 @@ const views = async () => {
   return [
     ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
-    ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/nothing', 'Not found'],
+    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/nothing', 'Not found'],
   ];
 };
 
@@ -324,6 +324,38 @@ const stories = {
     await tab.press(many.getByRole('button', { name: 'Replay all that match' }));
     await page.locator('.state').getByText('finished').waitFor();
     await page.getByText('30 replayed').first().waitFor();
+    await tab.end();
+  },
+
+  // A line that a dead job stops is found, with the jobs that wait in it. Its job is skipped, and the
+  // line goes on. All by keyboard.
+  async 'a stopped line is found and its job skipped'(browser) {
+    const tab = await Tab.open(browser, { role: 'operate' });
+    const { page } = tab;
+    await tab.press(page.getByRole('link', { name: 'Lines 1 stopped line' }));
+    await tab.heading('Lines');
+    await page.getByText('stops its line, until it is retried or skipped').waitFor();
+    check((await page.getByLabel('Consumer').inputValue()) === 'ordered', 'the consumer with the stopped line is not chosen');
+    await tab.all('lines');
+    await tab.press(page.getByRole('row', { name: /c-stop .*stopped 1 2/ }).getByRole('link', { name: 'c-stop' }));
+    await tab.heading('c-stop');
+    await page.getByText(/2 jobs of this line wait since/).waitFor();
+    check((await page.getByRole('row', { name: /waits for its line/ }).count()) === 2, 'the jobs that wait are not shown');
+    await tab.all('line');
+    await tab.press(page.getByRole('link', { name: 'a dead job' }));
+    await tab.heading('ordered');
+    await tab.press(page.getByRole('link', { name: 'c-stop' }));
+    await tab.heading('c-stop');
+    await tab.press(page.getByRole('button', { name: 'Skip' }));
+    const dialog = page.getByRole('dialog', { name: 'Skip' });
+    await dialog.getByText('Line c-stop goes on without this job, which stays dead.').waitFor();
+    await tab.press(dialog.getByRole('button', { name: 'Skip' }));
+    await page.getByRole('status').getByText('The line goes on.').waitFor();
+    await page.getByText('This line has no jobs.').waitFor();
+    const done = await api('GET', '/api/jobs?handler=ordered&limit=10');
+    check(done.jobs.map((j) => j.status).sort().join() === 'completed,completed,dead', 'the jobs of the line are ' + done.jobs.map((j) => j.status));
+    await tab.go('#/lines?consumer=mended', 'Lines');
+    await page.getByText('A dead job is skipped.').waitFor();
     await tab.end();
   },
 

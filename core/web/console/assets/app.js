@@ -2,11 +2,12 @@
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { onSignedOut, read, session, useRead } from './api.js';
 import { place, set, setting, to, usePlace } from './place.js';
-import { count, Me, Page, Problem, tell, Told } from './ui.js';
+import { count, Me, Page, plural, Problem, tell, Told } from './ui.js';
 import { Overview } from './overview.js';
 import { Event, Events } from './events.js';
 import { Failures, Job, Jobs } from './jobs.js';
 import { Queue, Queues } from './queues.js';
+import { Lines } from './lines.js';
 import { Run, Runs } from './runs.js';
 import { Operation, Operations } from './operations.js';
 import { Configuration, Holds, Schedules } from './flow.js';
@@ -16,8 +17,9 @@ const pages = [
   { path: '', text: 'Overview', page: Overview },
   { path: 'events', text: 'Events', page: Events, one: Event },
   { path: 'jobs', text: 'Jobs', page: Jobs, one: Job },
-  { path: 'failures', text: 'Failures', page: Failures, bubble: (s) => s.jobs.dead },
+  { path: 'failures', text: 'Failures', page: Failures, bubble: (s) => s.jobs.dead, of: 'dead job' },
   { path: 'queues', text: 'Queues', page: Queues, one: Queue },
+  { path: 'lines', text: 'Lines', page: Lines, bubble: (s) => [...s.handlers, ...s.queues].reduce((n, c) => n + (c.lines_stopped || 0), 0), of: 'stopped line' },
   { path: 'runs', text: 'Workflow runs', page: Runs, one: Run },
   { path: 'operations', text: 'Operations', page: Operations, one: Operation },
   { path: 'schedules', text: 'Schedules', page: Schedules },
@@ -132,7 +134,7 @@ function Frame({ me, leave }) {
       <a class="brand" href="#/"><img src=${new URL('icon.svg', import.meta.url).pathname} alt="" />Event gateway</a>
       <nav aria-label="Pages"><ul>${pages.map((p) => {
         const n = p.bubble && stats.data ? p.bubble(stats.data) : 0;
-        return html`<li><a href=${to(p.path ? [p.path] : [])} aria-current=${p === found ? 'page' : undefined}>${p.text}${n > 0 && html`<span class="bubble" title="dead jobs">${count(n)}<span class="unseen"> dead jobs</span></span>`}</a></li>`;
+        return html`<li><a href=${to(p.path ? [p.path] : [])} aria-current=${p === found ? 'page' : undefined}>${p.text}${n > 0 && html`<span class="bubble" title=${plural(n, p.of)}>${count(n)}<span class="unseen"> ${p.of}${n === 1 ? '' : 's'}</span></span>`}</a></li>`;
       })}</ul></nav>
       <footer>
         <span>${me.name ? html`${me.name}, ` : ''}${me.role}</span>

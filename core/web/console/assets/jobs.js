@@ -4,6 +4,7 @@ import { change, read, useRead } from './api.js';
 import { to } from './place.js';
 import { visible } from './json.js';
 import { Attempts } from './attempts.js';
+import { Skip } from './lines.js';
 import { Bulk } from './operations.js';
 import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, spans, Status, Table } from './ui.js';
 
@@ -24,8 +25,8 @@ function waits(w) {
 
 const tries = (j) => (j.max_attempts === null ? String(j.attempt) : `${j.attempt} of ${j.max_attempts}`);
 
-export function JobTable({ rows, empty, busy, event = true }) {
-  return html`<${Table} caption="Jobs" rows=${rows} busy=${busy} empty=${empty} link=${(r) => to(['jobs', r.id])} columns=${[
+export function JobTable({ rows, empty, busy, event = true, caption = 'Jobs' }) {
+  return html`<${Table} caption=${caption} rows=${rows} busy=${busy} empty=${empty} link=${(r) => to(['jobs', r.id])} columns=${[
     { name: 'Consumer', class: 'text', cell: (r) => (r.line ? html`${r.handler}<span class="sub">line ${r.line}</span>` : r.handler) },
     { name: 'Status', class: 'short', cell: (r) => html`<${Status} is=${r.status} />` },
     { name: 'Attempts', class: 'n', cell: tries },
@@ -123,14 +124,14 @@ export function Job({ id }) {
   const back = { href: to(path), text: 'Jobs' };
   if (!data) return html`<${Page} title="Job" back=${back}><${Problem} error=${error} again=${again} /><//>`;
   const actions = html`${retryable(data) && html`<${Confirm} label="Retry" done=${again} ask=${async () => 'This job is tried again now.'} act=${async () => { await change(`jobs/${id}/retry`); return 'The job is tried again.'; }} />`}
-    ${data.line && data.status === 'dead' && html`<${Confirm} label="Skip" done=${again} ask=${async () => `Line ${data.line} goes on without this job, which stays dead.`} act=${async () => { await change(`jobs/${id}/skip`); return 'The line goes on.'; }} />`}`;
+    ${data.line && data.status === 'dead' && html`<${Skip} job=${id} line=${data.line} done=${again} />`}`;
   return html`<${Page} title=${data.handler} back=${back} actions=${actions}>
     <${Problem} error=${error} />
     ${data.waiting && html`<p class="note">This job ${waits(data.waiting)}.</p>`}
     <section class="card"><${Facts} of=${[
       ['Status', html`<${Status} is=${data.status} />`], ['Attempts', tries(data)], ['Event', html`<a href=${to(['events', data.event_id])}><${Id} id=${data.event_id} /></a>`],
       ['Made', html`<${Exact} t=${data.created_at} />`], ['Due', data.scheduled_at && !data.completed_at && html`<${Exact} t=${data.scheduled_at} />`], ['Finished', data.completed_at && html`<${Exact} t=${data.completed_at} />`],
-      ['Line', data.line], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
+      ['Line', data.line && html`<a href=${to(['lines'], { consumer: data.handler, key: data.line })}>${visible(data.line)}</a>`], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
       ['Last error', data.last_error && visible(data.last_error)],
     ]} /></section>
     <section><h2>Attempts</h2><${Attempts} job=${data} rows=${data.attempts} event=${to(['events', data.event_id])} /></section>

@@ -14,7 +14,7 @@ export const useMay = (role) => (ranks[useContext(Me).role] || 0) >= ranks[role]
 
 const marks = {
   completed: '✓', succeeded: '✓', dead: '✕', failed: '✕', retryable: '↻', running: '▶', available: '●', ready: '●', pending: '●',
-  scheduled: '◷', waiting: '⋯', canceled: '⊘', skipped: '⊘', open: '✕', closed: '✓', 'half-open': '◐', held: '❚❚', finished: '✓',
+  scheduled: '◷', waiting: '⋯', canceled: '⊘', skipped: '⊘', open: '✕', closed: '✓', 'half-open': '◐', held: '❚❚', finished: '✓', stopped: '✕',
 };
 
 // Status shows a status by a mark, a word and a colour.
