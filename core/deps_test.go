@@ -23,7 +23,7 @@ var rings = []struct {
 	name     string
 	packages []string // patterns; /... covers the packages below
 }{
-	{"tools: they know nothing of a gateway", []string{"core/once"}},
+	{"tools: they know nothing of a gateway", []string{"core/once", "cmd/gateway/manual"}},
 	{"vocabulary", []string{"core"}},
 	{"pure: no IO, and no role of the store", []string{
 		"core/units", "core/endpoint", "core/curl", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
@@ -100,7 +100,12 @@ var rules = []struct {
 	{"cmd/gateway/internal/doctor", "os", true, "it prints nothing and reads no environment: the caller passes Deps"},
 	{"cmd/gateway/internal/...", "github.com/spf13/...", false, "flags and commands are the main package's"},
 	{"cmd/gateway", "github.com/jedib0t/...", true, "internal/terminal makes tables and colours"},
-	{"functions/...", module + "/cmd/...", false, "a main package is not imported by another one"},
+	{"functions/...", module + "/cmd/gateway", false, "a main package is not imported by another one"},
+	{"functions/...", module + "/cmd/gateway/internal/...", false, "a main package and its parts are not imported by another one"},
+	{"functions/intake", module + "/cmd/gateway/manual", false, "only the function pull serves the console"},
+	{"functions/worker", module + "/cmd/gateway/manual", false, "only the function pull serves the console"},
+	{"functions/cron", module + "/cmd/gateway/manual", false, "only the function pull serves the console"},
+	{"cmd/gateway/manual", module + "/...", false, "it has texts only, which a function links as well"},
 	{"functions/...", module + "/store/sqlite", false, "the disk of a function is not kept between its instances"},
 	{"functions/...", module + "/core/config/remote/cloud", false, "the configuration of a function is in its package, or at an http or https address"},
 

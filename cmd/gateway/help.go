@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -49,12 +50,12 @@ func (a *app) helpTopic(root *cobra.Command, name string) error {
 	}
 	near := root.SuggestionsFor(name)
 	var names []string
-	for _, t := range manual {
-		names = append(names, t.name)
+	for _, t := range manual.Topics() {
+		names = append(names, t.Name)
 		// Cobra suggests commands by edit distance. For topics a part of the name is the better
 		// guess: "queue" finds "pull-queues".
-		if strings.Contains(t.name, strings.ToLower(name)) || strings.Contains(name, t.name) {
-			near = append(near, t.name)
+		if strings.Contains(t.Name, strings.ToLower(name)) || strings.Contains(name, t.Name) {
+			near = append(near, t.Name)
 		}
 	}
 	if len(near) > 0 {

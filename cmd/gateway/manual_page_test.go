@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 )
 
 // TestLinked: a link of a chapter leads a reader in a terminal to the command, the file or the
@@ -28,18 +29,18 @@ func TestLinked(t *testing.T) {
 // TestChaptersFit: in any terminal no line of a chapter is too long, except lines of code, and
 // no mark of Markdown is left.
 func TestChaptersFit(t *testing.T) {
-	for _, topic := range manual {
-		text, _ := topic.text()
+	for _, topic := range manual.Topics() {
+		text, _ := topic.Text()
 		for _, width := range []int{terminal.MinWidth, terminal.PipeWidth, terminal.MaxWidth} {
 			for line := range strings.Lines(terminal.Page(text, width, linked)) {
 				if strings.HasPrefix(line, "    ") {
 					continue
 				}
 				if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > width {
-					t.Errorf("%s at %d: %q is too long", topic.name, width, line)
+					t.Errorf("%s at %d: %q is too long", topic.Name, width, line)
 				}
 				if strings.Contains(line, "](") || strings.Contains(line, "**") || strings.HasPrefix(line, "```") {
-					t.Errorf("%s at %d: %q has a mark", topic.name, width, line)
+					t.Errorf("%s at %d: %q has a mark", topic.Name, width, line)
 				}
 			}
 		}

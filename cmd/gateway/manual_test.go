@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/spf13/cobra"
 )
 
@@ -45,23 +46,23 @@ func TestReadmeSize(t *testing.T) {
 func TestTopics(t *testing.T) {
 	root := newRoot(session{}.app(io.Discard))
 	readme, place := read(t, readmeFile), 0
-	for _, topic := range manual {
-		if c, _, err := root.Find([]string{topic.name}); err == nil && c != root {
-			t.Errorf("the topic %s is a command, too: %s", topic.name, c.CommandPath())
+	for _, topic := range manual.Topics() {
+		if c, _, err := root.Find([]string{topic.Name}); err == nil && c != root {
+			t.Errorf("the topic %s is a command, too: %s", topic.Name, c.CommandPath())
 		}
-		if _, ok := topic.text(); !ok {
-			t.Errorf("the topic %s has no chapter", topic.name)
+		if _, ok := topic.Text(); !ok {
+			t.Errorf("the topic %s has no chapter", topic.Name)
 			continue
 		}
-		at := strings.LastIndex(readme, "(cmd/gateway/manual/"+topic.name+".md)")
+		at := strings.LastIndex(readme, "(cmd/gateway/manual/"+topic.Name+".md)")
 		if at < place {
-			t.Errorf("README does not link the chapter %s, or not in its place", topic.name)
+			t.Errorf("README does not link the chapter %s, or not in its place", topic.Name)
 		}
 		place = at
 	}
 	files, err := filepath.Glob(chapterFile("*"))
-	if err != nil || len(files) != len(manual) {
-		t.Errorf("there are %d chapters and %d topics: %v (%v)", len(files), len(manual), files, err)
+	if err != nil || len(files) != len(manual.Topics()) {
+		t.Errorf("there are %d chapters and %d topics: %v (%v)", len(files), len(manual.Topics()), files, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
@@ -143,6 +144,7 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, s core.Store, r *re
 		Rest:      gateway.RestOf(cfg.Database),
 		Traces:    tracer,
 		Metrics:   newMetrics(cfg, log),
+		Manual:    manual.JSON,
 	})
 	if err != nil {
 		return err

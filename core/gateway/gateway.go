@@ -75,6 +75,10 @@ type Deps struct {
 	// Metrics measures the gateway, and is served at /metrics. Nil measures nothing, and
 	// there is no such route.
 	Metrics Metrics
+
+	// Manual returns the chapters of the manual for the console; see web.ConsoleOptions. Nil
+	// means that the console has none.
+	Manual func() []byte
 }
 
 // A Tracer makes spans from facts.

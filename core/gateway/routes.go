@@ -89,7 +89,7 @@ func (g *Gateway) console(c *config.Config) *web.ConsoleOptions {
 	if !c.Console {
 		return nil
 	}
-	return &web.ConsoleOptions{Tokens: apiTokens(c), Now: g.Machine}
+	return &web.ConsoleOptions{Tokens: apiTokens(c), Now: g.Machine, Manual: g.Manual}
 }
 
 // newHandler returns a handler of some routes with the configured bounds, and of the console if that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -33,15 +34,24 @@ type ConsoleOptions struct {
 
 	// Now returns the time of this machine, for the ends of sessions.
 	Now core.Clock
+
+	// Manual returns the chapters of the manual as JSON, {"chapters": [{"name", "about", "text"}]},
+	// with texts in Markdown. Nil means that there is no manual. It is called once, at the first
+	// request.
+	Manual func() []byte
 }
 
 // consolePiece returns the routes of the console.
-func consolePiece(s *sessions) Piece {
+func consolePiece(s *sessions, manual func() []byte) Piece {
 	return func(r chi.Router, d *Door) {
-		c := &consoleRoutes{d, s, console.Load()}
+		c := &consoleRoutes{d, s, console.Load(), nil}
+		if manual != nil {
+			c.chapters = sync.OnceValue(func() console.File { return console.NewFile("application/json", manual()) })
+		}
 		r.Get(consolePath, c.page)
 		r.Get(consolePath+"/", c.redirect)
 		r.Get(consolePath+"/assets/{version}/{file}", c.file)
+		r.Get(consolePath+"/manual", d.polling(c.manual))
 		r.Get(consolePath+"/session", d.polling(c.session))
 		r.Post(consolePath+"/session", d.receiving(&d.budgets.operators, c.signIn))
 		r.Delete(consolePath+"/session", d.polling(c.signOut))
@@ -53,6 +63,7 @@ type consoleRoutes struct {
 	*Door
 	sessions *sessions
 	files    *console.Files
+	chapters func() console.File // of the manual; nil if there is none
 }
 
 // redirect leads to the page, whose addresses are relative to where it is. The page has no slash at its
@@ -82,6 +93,12 @@ func (c *consoleRoutes) file(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.Type)
 	h.Set("Content-Security-Policy", consolePolicy)
 	h.Set("Cache-Control", foreverCached)
+	send(w, r, f)
+}
+
+// send writes a file, compressed for a client that can read it.
+func send(w http.ResponseWriter, r *http.Request, f console.File) {
+	h := w.Header()
 	h.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
@@ -90,6 +107,31 @@ func (c *consoleRoutes) file(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = w.Write(f.Text)
 }
+
+// manual serves the chapters of the manual to a browser that is signed in. A browser keeps them, and
+// asks whether they are those of this version still.
+func (c *consoleRoutes) manual(w http.ResponseWriter, r *http.Request) error {
+	if _, ok := c.sessions.of(r); !ok {
+		return errToken
+	}
+	if c.chapters == nil {
+		return errNoManual
+	}
+	f := c.chapters()
+	h := w.Header()
+	h.Set("Content-Type", f.Type)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("ETag", f.Tag)
+	if r.Header.Get("If-None-Match") == f.Tag {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	send(w, r, f)
+	return nil
+}
+
+// errNoManual refuses to show the manual where it is not inside.
+var errNoManual = core.Refuse(core.NotFound, `the manual is not inside of this gateway; "gateway help" prints it`)
 
 // session says as whom the browser is signed in.
 func (c *consoleRoutes) session(w http.ResponseWriter, r *http.Request) error {

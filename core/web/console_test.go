@@ -25,6 +25,7 @@ type desk struct {
 	t      *testing.T
 	now    time.Time
 	tokens []web.Token
+	manual func() []byte
 }
 
 func newDesk(t *testing.T) *desk {
@@ -37,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) handler() http.Handler {
 	w := newWorld(d.t)
 	w.tokens = d.tokens
-	w.settings.Console = &web.ConsoleOptions{Tokens: d.tokens, Now: func() time.Time { return d.now }}
+	w.settings.Console = &web.ConsoleOptions{Tokens: d.tokens, Now: func() time.Time { return d.now }, Manual: d.manual}
 	return w.handler()
 }
 
@@ -295,10 +296,40 @@ func TestConsoleFiles(t *testing.T) {
 	}
 }
 
+// TestConsoleManual: the manual is served to those who are signed in, and a browser that has it does not
+// get it again.
+func TestConsoleManual(t *testing.T) {
+	d := newDesk(t)
+	read := d.signIn(readText)
+	if rec := d.do("GET", "/console/manual", "", read); rec.Code != http.StatusNotFound || !strings.Contains(rec.Body.String(), "gateway help") {
+		t.Errorf("without a manual: %d %s", rec.Code, rec.Body)
+	}
+	const text = `{"chapters":[]}`
+	d.manual = func() []byte { return []byte(text) }
+	if rec := d.do("GET", "/console/manual", ""); rec.Code != http.StatusUnauthorized || strings.Contains(rec.Body.String(), "chapters") {
+		t.Errorf("without a session: %d %s", rec.Code, rec.Body)
+	}
+	rec := d.do("GET", "/console/manual", "", read)
+	tag := rec.Header().Get("ETag")
+	if rec.Code != 200 || rec.Body.String() != text || rec.Header().Get("Cache-Control") != "private, no-cache" || rec.Header().Get("Content-Type") != "application/json" || tag == "" {
+		t.Errorf("manual: %d %v %s", rec.Code, rec.Header(), rec.Body)
+	}
+	if rec := d.do("GET", "/console/manual", "", read, "Accept-Encoding: gzip"); rec.Header().Get("Content-Encoding") != "gzip" || !strings.HasPrefix(rec.Body.String(), "\x1f\x8b") {
+		t.Errorf("compressed: %v", rec.Header())
+	}
+	if rec := d.do("GET", "/console/manual", "", read, "If-None-Match: "+tag); rec.Code != http.StatusNotModified || rec.Body.Len() > 0 {
+		t.Errorf("again: %d %s", rec.Code, rec.Body)
+	}
+	d.manual = func() []byte { return []byte(text + " ") }
+	if rec := d.do("GET", "/console/manual", "", read, "If-None-Match: "+tag); rec.Code != 200 {
+		t.Errorf("after a change: %d", rec.Code)
+	}
+}
+
 // TestNoConsole: a gateway without a console has none of its routes.
 func TestNoConsole(t *testing.T) {
 	h := newWorld(t).handler()
-	for _, path := range []string{"/console", "/console/", "/console/session", "/console/api/stats"} {
+	for _, path := range []string{"/console", "/console/", "/console/session", "/console/manual", "/console/api/stats"} {
 		if rec := ask(h, "GET", path, ""); rec.Code != http.StatusNotFound {
 			t.Errorf("%s: %d, want 404", path, rec.Code)
 		}

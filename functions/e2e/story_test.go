@@ -308,6 +308,10 @@ func TestConsole(t *testing.T) {
 		if got := d.must(200, "GET", "/console/api/stats", "", "Cookie", cookie); !strings.Contains(got.body, `"handlers"`) {
 			t.Errorf("stats: %s", got.body)
 		}
+		d.must(401, "GET", "/console/manual", "")
+		if got := d.must(200, "GET", "/console/manual", "", "Cookie", cookie); !strings.Contains(got.body, `"name":"pull-queues"`) {
+			t.Errorf("manual: %.200s", got.body)
+		}
 		d.must(200, "POST", "/console/api/holds", `{"target": "orders"}`, "Cookie", cookie)
 		if got := d.must(200, "DELETE", "/console/api/holds?target=orders", "", "Cookie", cookie); got.body != `{"released":true}` {
 			t.Errorf("release: %s", got.body)

@@ -3,8 +3,15 @@
 package main
 
 import (
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/functions/internal/boot"
 )
 
-func main() { boot.Serve(gateway.APIRoutes, nil) }
+func main() { boot.Serve(routes, nil) }
+
+// routes are those of the API. Only this function serves the console, so only it has the manual.
+func routes(g *gateway.Gateway) error {
+	g.Manual = manual.JSON
+	return gateway.APIRoutes(g)
+}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
@@ -83,6 +84,11 @@ func TestConsole(t *testing.T) {
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
 	given["link"] = strings.TrimSpace(g.run("console", "--print"))
+	var chapters []string
+	for _, topic := range manual.Topics() {
+		chapters = append(chapters, topic.Name)
+	}
+	given["chapters"] = chapters
 	db := g.ledger()
 	sent := db.column(`SELECT id FROM jobs WHERE lane = 'handler/sent'`)
 	db.close()
@@ -93,7 +99,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 17)
+	tellStories(t, modules, given, 18)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)

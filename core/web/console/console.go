@@ -29,6 +29,13 @@ type File struct {
 	Type    string // its media type
 	Text    []byte
 	Gzipped []byte // Text, compressed
+	Tag     string // names the Text, as an ETag
+}
+
+// NewFile returns a file with a text.
+func NewFile(kind string, text []byte) File {
+	sum := sha256.Sum256(text)
+	return File{Type: kind, Text: text, Gzipped: compress(text), Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
 // Files are all files of one version.
@@ -80,7 +87,7 @@ func load() *Files {
 		if base := path.Base(name); base == page {
 			all.Page = text
 		} else {
-			all.Files[base] = File{Type: types[path.Ext(base)], Text: text, Gzipped: compress(text)}
+			all.Files[base] = NewFile(types[path.Ext(base)], text)
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@
 //
 //   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
-//    "link": "an address of gateway console", "curl": "gateway inspect --curl of the job of sent",
+//    "link": "an address of gateway console", "chapters": ["first-steps", ...], "curl": "gateway inspect --curl of the job of sent",
 //    "stories": ["name", ...] or null for all}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}. Every page of every story
@@ -91,8 +91,8 @@ class Tab {
   }
 
   // picture takes a picture of the page, if pictures are wanted.
-  async picture(name) {
-    if (given.pictures) await this.page.screenshot({ path: `${given.pictures}/${name}.png`, fullPage: true });
+  async picture(name, fullPage = true) {
+    if (given.pictures) await this.page.screenshot({ path: `${given.pictures}/${name}.png`, fullPage });
   }
 
   // all checks the page in light, in dark and in a narrow window, and takes a picture of each.
@@ -132,7 +132,7 @@ const views = async () => {
   return [
     ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
-    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/nothing', 'Not found'],
+    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/manual', 'Manual'], ['#/manual/pace-and-order?at=lines', 'Pace and order'], ['#/manual/configuration', 'Configuration reference'], ['#/nothing', 'Not found'],
   ];
 };
 
@@ -531,6 +531,49 @@ const stories = {
     check((await page.getByRole('link', { name: 'paused.stream' }).count()) === 0, 'a paused listing changes');
     await page.getByRole('button', { name: 'Go on' }).click();
     await page.getByRole('link', { name: 'paused.stream' }).waitFor();
+    await tab.end();
+  },
+
+  // A word is found in the manual by keyboard, also without a network once the manual was read. All links
+  // between chapters lead somewhere, and no mark of the texts is left.
+  async 'find a word in the manual'(browser) {
+    const tab = await Tab.open(browser, { role: 'read' });
+    const { page } = tab;
+    await tab.press(page.getByRole('link', { name: 'Manual' }));
+    await tab.heading('Manual');
+    await page.getByRole('link', { name: 'First steps' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('visibility timeout');
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').getByText(/sections with all of these words/).waitFor();
+    await page.locator('mark').first().waitFor();
+    await tab.all('manual-search');
+    await tab.context.setOffline(true);
+    await tab.press(page.getByRole('link', { name: /^Pull queues/ }).first());
+    await tab.heading('Pull queues');
+    check(await page.evaluate(() => document.activeElement.closest('article') !== null || document.activeElement.tagName === 'H1'), 'the focus is not at the section');
+    await tab.picture('manual-chapter', false);
+    check((await page.locator('article pre').count()) > 0, 'the chapter has no code');
+    const links = new Set(), anchors = new Set();
+    for (const name of given.chapters) {
+      await page.evaluate((n) => { location.hash = '#/manual/' + n; }, name);
+      await page.waitForFunction((n) => location.hash === '#/manual/' + n && document.querySelector('article'), name);
+      const seen = await page.evaluate(() => {
+        const copy = document.querySelector('article').cloneNode(true);
+        copy.querySelectorAll('code, pre').forEach((c) => c.remove());
+        return { text: copy.textContent, links: [...document.querySelectorAll('article a')].map((a) => a.getAttribute('href')), ids: [...document.querySelectorAll('article [id]')].map((e) => e.id) };
+      });
+      check(!/\*\*|`|\]\(|^\||^#/m.test(seen.text), `${name} has marks left: ${/.{30}(\*\*|`|\]\(|^\||^#).{30}/m.exec(seen.text)?.[0]}`);
+      check(new Set(seen.ids).size === seen.ids.length, `${name} has two headings with an anchor`);
+      for (const id of seen.ids) anchors.add(`#/manual/${name}?at=${id.slice(2)}`);
+      anchors.add('#/manual/' + name);
+      for (const l of seen.links) if (l.startsWith('#')) links.add(l);
+    }
+    check(links.size > 50, `${links.size} links between chapters`);
+    const dead = [...links].filter((l) => !anchors.has(decodeURIComponent(l)) && !anchors.has(l));
+    check(dead.length === 0, 'links that lead nowhere: ' + dead.join(', '));
+    await tab.context.setOffline(false);
+    tab.errors = tab.errors.filter((e) => !e.includes('ERR_INTERNET_DISCONNECTED')); // the numbers beside the pages
     await tab.end();
   },
 

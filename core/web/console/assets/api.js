@@ -35,7 +35,7 @@ async function call(method, path, body) {
   }
   const text = await reply.text();
   if (reply.ok) return text;
-  if (reply.status === 401 && path.startsWith('api/')) signedOut();
+  if (reply.status === 401 && path !== 'session') signedOut();
   let message = text;
   try {
     message = JSON.parse(text).error || text;
@@ -52,6 +52,8 @@ export const session = {
   begin: async (proof) => parsed(await call('POST', 'session', proof)),
   end: () => call('DELETE', 'session'),
 };
+
+export const readManual = async () => parsed(await call('GET', 'manual'));
 
 // query returns a path with parameters; empty ones are left out.
 export function query(path, parameters = {}) {

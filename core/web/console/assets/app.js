@@ -10,6 +10,7 @@ import { Queue, Queues } from './queues.js';
 import { Lines } from './lines.js';
 import { Run, Runs } from './runs.js';
 import { Operation, Operations } from './operations.js';
+import { Chapter, Manual } from './manual.js';
 import { Configuration, Holds, Schedules } from './flow.js';
 
 // The pages: the first part of the path, the text in the list, the page, and the page of one of them.
@@ -25,6 +26,7 @@ const pages = [
   { path: 'schedules', text: 'Schedules', page: Schedules },
   { path: 'holds', text: 'Holds', page: Holds },
   { path: 'configuration', text: 'Configuration', page: Configuration },
+  { path: 'manual', text: 'Manual', page: Manual, one: Chapter },
 ];
 
 // themes are what the switch goes through; "" follows the system.

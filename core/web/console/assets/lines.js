@@ -35,7 +35,7 @@ function List({ params }) {
   const { data, error, again } = useRead(async () => (consumer ? { consumer, ...(await read('lines', { consumer, after: params.after, limit: 50 })) } : null), [consumer, params.after], params.after ? 0 : 3000);
   const rows = data?.consumer === consumer ? data?.lines.map((l) => ({ ...l, id: l.key })) : undefined;
   const rules = all?.find((c) => c.name === consumer)?.lines;
-  if (known && !all.length && !consumer) return html`<${Page} title="Lines"><p class="empty">No consumer has lines. With <code>lines</code> in its configuration, the jobs with the same key are done one after the other. See <a href=${to(['manual'], { chapter: 'pace-and-order', at: 'lines' })}>the manual</a>.</p><//>`;
+  if (known && !all.length && !consumer) return html`<${Page} title="Lines"><p class="empty">No consumer has lines. With <code>lines</code> in its configuration, the jobs with the same key are done one after the other. See <a href=${to(['manual', 'pace-and-order'], { at: 'lines' })}>the manual</a>.</p><//>`;
   return html`<${Page} title="Lines">
     <${Filters} path=${path} params=${{ ...params, consumer }} fields=${[
       { name: 'consumer', label: 'Consumer', wide: true, options: (all || []).map((c) => [c.name, c.stopped ? `${c.name} (${plural(c.stopped, 'line')} stopped)` : c.name]) },
