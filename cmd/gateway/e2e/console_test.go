@@ -176,7 +176,7 @@ func tellStories(t *testing.T, dir string, given map[string]any, want int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "node", "stories.mjs", string(argument))
 	c.Dir = dir

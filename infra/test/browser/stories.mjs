@@ -132,7 +132,7 @@ const views = async () => {
   return [
     ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
-    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/manual', 'Manual'], ['#/manual/pace-and-order?at=lines', 'Pace and order'], ['#/manual/configuration', 'Configuration reference'], ['#/nothing', 'Not found'],
+    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/manual', 'Manual'], ['#/manual/pull-queues', 'Pull queues'], ['#/nothing', 'Not found'],
   ];
 };
 
@@ -196,7 +196,7 @@ const stories = {
     await tab.heading('Failures');
     await page.getByRole('row', { name: /status: 418 .*rare/ }).getByRole('link').click();
     await tab.heading('rare');
-    await page.getByText('Reply').first().click();
+    await page.getByText('Reply', { exact: true }).first().click();
     await page.getByText('I am a teapot').waitFor();
     await page.getByRole('button', { name: 'Retry' }).click();
     const dialog = page.getByRole('dialog', { name: 'Retry' });
@@ -336,7 +336,7 @@ const stories = {
     await tab.heading('Lines');
     await page.getByText('stops its line, until it is retried or skipped').waitFor();
     check((await page.getByLabel('Consumer').inputValue()) === 'ordered', 'the consumer with the stopped line is not chosen');
-    await tab.all('lines');
+    await tab.picture('lines');
     await tab.press(page.getByRole('row', { name: /c-stop .*stopped 1 2/ }).getByRole('link', { name: 'c-stop' }));
     await tab.heading('c-stop');
     await page.getByText(/2 jobs of this line wait since/).waitFor();
@@ -555,15 +555,17 @@ const stories = {
     await tab.picture('manual-chapter', false);
     check((await page.locator('article pre').count()) > 0, 'the chapter has no code');
     const links = new Set(), anchors = new Set();
+    await page.setViewportSize({ width: 390, height: 800 });
     for (const name of given.chapters) {
       await page.evaluate((n) => { location.hash = '#/manual/' + n; }, name);
       await page.waitForFunction((n) => location.hash === '#/manual/' + n && document.querySelector('article'), name);
       const seen = await page.evaluate(() => {
         const copy = document.querySelector('article').cloneNode(true);
         copy.querySelectorAll('code, pre').forEach((c) => c.remove());
-        return { text: copy.textContent, links: [...document.querySelectorAll('article a')].map((a) => a.getAttribute('href')), ids: [...document.querySelectorAll('article [id]')].map((e) => e.id) };
+        return { wide: document.documentElement.scrollWidth - document.documentElement.clientWidth, text: copy.textContent, links: [...document.querySelectorAll('article a')].map((a) => a.getAttribute('href')), ids: [...document.querySelectorAll('article [id]')].map((e) => e.id) };
       });
       check(!/\*\*|`|\]\(|^\||^#/m.test(seen.text), `${name} has marks left: ${/.{30}(\*\*|`|\]\(|^\||^#).{30}/m.exec(seen.text)?.[0]}`);
+      check(seen.wide <= 0, `${name} is ${seen.wide} pixels wider than a narrow window`);
       check(new Set(seen.ids).size === seen.ids.length, `${name} has two headings with an anchor`);
       for (const id of seen.ids) anchors.add(`#/manual/${name}?at=${id.slice(2)}`);
       anchors.add('#/manual/' + name);
