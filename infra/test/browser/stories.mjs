@@ -180,8 +180,12 @@ const stories = {
     const tab = await Tab.open(browser, { at: '#/events?source=fresh' });
     const { page } = tab;
     await page.getByText('No event matches.').waitFor();
+    await page.getByLabel('Type').fill('half a word');
     await api('POST', '/events/fresh/hello.world', { greeting: 'hello' });
-    await page.getByRole('link', { name: 'hello.world' }).click();
+    const link = page.getByRole('link', { name: 'hello.world' });
+    await link.waitFor();
+    check((await page.getByLabel('Type').inputValue()) === 'half a word', 'the listing that is read again takes away what was typed');
+    await link.click();
     await tab.heading('hello.world');
     await page.getByRole('row', { name: /fresh-handler .*completed/ }).waitFor();
     await page.getByText('"greeting": "hello"').waitFor();
@@ -455,7 +459,7 @@ const stories = {
     check(seen.bidi.includes('⟨U+202E⟩') && seen.bidi.includes('⟨U+FEFF⟩') && !/[\u202e\u2066\ufeff]/.test(seen.bidi), 'bidi is shown as ' + seen.bidi);
     check(seen.number.replace(/\s/g, '') === sent.number, 'numbers are shown as ' + seen.number);
     check(seen.large.length < 70000, `the first ${seen.large.length} characters of a large payload are shown`);
-    await page.getByRole('button', { name: /Show all/ }).click();
+    await page.getByRole('button', { name: /Show all/ }).click({ timeout: 60000 }); // a line of a MiB is slow to lay out
     check((await page.getByLabel('Payload', { exact: true }).innerText()).length > 1 << 19, 'a large payload is not shown in full');
     await tab.end();
   },

@@ -208,7 +208,8 @@ export function Told() {
   return html`<div class="told" role="status" aria-live="polite">${text && html`<p>${text}</p>`}</div>`;
 }
 
-// Filters is the form of a listing. Each field is a parameter of the address.
+// Filters is the form of a listing. Each field is a parameter of the address. What a person types stays
+// while the listing is read again, so a text has a default, and no value that each rendering sets.
 export function Filters({ path, fields, params }) {
   const submit = (e) => {
     e.preventDefault();
@@ -219,7 +220,7 @@ export function Filters({ path, fields, params }) {
   return html`<form class="filters" role="search" key=${JSON.stringify(params)} onSubmit=${submit}>
     ${fields.map((f) => html`<label class=${f.wide ? 'wide' : ''}><span>${f.label}</span>${f.options
       ? html`<select name=${f.name} onChange=${(e) => e.target.form.requestSubmit()}>${f.options.map(([value, text]) => html`<option value=${value} selected=${(params[f.name] || '') === value}>${text}</option>`)}</select>`
-      : html`<input name=${f.name} value=${params[f.name] || ''} placeholder=${f.placeholder || ''} autocomplete="off" spellcheck="false" />`}</label>`)}
+      : html`<input name=${f.name} defaultValue=${params[f.name] || ''} placeholder=${f.placeholder || ''} autocomplete="off" spellcheck="false" />`}</label>`)}
     <button type="submit" class="primary">Search</button>
     ${Object.keys(params).length > 0 && html`<a class="clear" href=${to(path)}>Clear</a>`}
   </form>`;
