@@ -3,9 +3,9 @@ import { html, useRef, useState } from './lib.js';
 import { change, read, readText, useRead } from './api.js';
 import { member } from './json.js';
 import { to } from './place.js';
-import { Ago, Confirm, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, since, spans, Table, useMay } from './ui.js';
+import { Ago, Confirm, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, since, spans, Table } from './ui.js';
 import { JobTable } from './jobs.js';
-import { Bulk, Receivers } from './operations.js';
+import { Bulk, Receivers, useReceivers } from './operations.js';
 import { RunTable } from './runs.js';
 
 const path = ['events'];
@@ -19,8 +19,7 @@ export function Events({ params, stats }) {
   const rows = data?.events;
   const next = data && (params.match ? data.has_more && data.next : data.has_more && rows[rows.length - 1].id);
   const sources = (stats.data?.sources || []).map((s) => [s.name, s.name]);
-  const topology = useRead(() => read('topology'), []);
-  const receivers = (topology.data?.consumers || []).filter((c) => !params.source || c.source === params.source).map((c) => c.name);
+  const receivers = useReceivers(params.source);
   // The filter of an operation has no delivery id. Without any filter it would replay all.
   const filter = () => ({ ...(params.source && { source: params.source }), ...(params.type && { event_type: params.type }), ...(params.match && { match: params.match }), ...(params.since && { since: since(params.since) }) });
   const replay = !params.delivery_id && Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers} filter=${filter} />`;
@@ -48,8 +47,7 @@ export function Events({ params, stats }) {
 // Replay gives an event new jobs, for all consumers that want it or for one.
 function Replay({ event, done }) {
   const [one, set] = useState('');
-  const topology = useRead(() => read('topology'), []);
-  const names = (topology.data?.consumers || []).filter((c) => c.source === event.source).map((c) => c.name);
+  const names = useReceivers(event.source);
   return html`<${Confirm} label="Replay" done=${done} about=${one}
     ask=${async () => (one ? `This event gets a new job for ${one}, if ${one} wants it under the configuration of now.` : 'New jobs are made for this event, for each consumer that wants it under the configuration of now.')}
     act=${async () => {

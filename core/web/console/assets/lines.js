@@ -15,32 +15,26 @@ export const Skip = ({ job, line, done }) => html`<${Confirm} label="Skip" done=
   act=${async () => { await change(`jobs/${encodeURIComponent(job)}/skip`); return 'The line goes on.'; }} />`;
 
 // Lines shows the lines of a consumer, or one of them if the address names its key.
-export function Lines({ params }) {
-  return params.key === undefined ? html`<${List} params=${params} />` : html`<${Line} consumer=${params.consumer || ''} name=${params.key} />`;
+export function Lines({ params, stats }) {
+  return params.key === undefined ? html`<${List} params=${params} stats=${stats} />` : html`<${Line} consumer=${params.consumer || ''} name=${params.key} />`;
 }
 
-// choices returns the consumers with lines, with the number of their lines that are stopped.
-async function choices() {
-  const [topology, stats] = await Promise.all([read('topology'), read('stats')]);
-  const stopped = new Map([...stats.handlers.map((h) => [h.name, h.lines_stopped]), ...stats.queues.map((q) => ['queue/' + q.name, q.lines_stopped])]);
-  return topology.consumers.filter((c) => c.lines).map((c) => ({ ...c, stopped: stopped.get(c.name) || 0 }));
-}
-
-function List({ params }) {
-  const lined = useRead(choices, [], 5000);
-  const all = lined.data;
-  const known = all !== undefined;
+function List({ params, stats }) {
+  const topology = useRead(() => read('topology'), [], 30000);
+  const now = stats.data;
+  const stopped = new Map(now && [...now.handlers.map((h) => [h.name, h.lines_stopped]), ...now.queues.map((q) => ['queue/' + q.name, q.lines_stopped])]);
+  const all = now && topology.data?.consumers.filter((c) => c.lines).map((c) => ({ ...c, stopped: stopped.get(c.name) || 0 }));
   // Without a choice it is the first consumer with a stopped line.
   const consumer = params.consumer || (all?.find((c) => c.stopped) || all?.[0])?.name;
   const { data, error, again } = useRead(async () => (consumer ? { consumer, ...(await read('lines', { consumer, after: params.after, limit: 50 })) } : null), [consumer, params.after], params.after ? 0 : 3000);
   const rows = data?.consumer === consumer ? data?.lines.map((l) => ({ ...l, id: l.key })) : undefined;
   const rules = all?.find((c) => c.name === consumer)?.lines;
-  if (known && !all.length && !consumer) return html`<${Page} title="Lines"><p class="empty">No consumer has lines. With <code>lines</code> in its configuration, the jobs with the same key are done one after the other. See <a href=${to(['manual', 'pace-and-order'], { at: 'lines' })}>the manual</a>.</p><//>`;
+  if (all && !all.length && !consumer) return html`<${Page} title="Lines"><p class="empty">No consumer has lines. With <code>lines</code> in its configuration, the jobs with the same key are done one after the other. See <a href=${to(['manual', 'pace-and-order'], { at: 'lines' })}>the manual</a>.</p><//>`;
   return html`<${Page} title="Lines">
     <${Filters} path=${path} params=${{ ...params, consumer }} fields=${[
       { name: 'consumer', label: 'Consumer', wide: true, options: (all || []).map((c) => [c.name, c.stopped ? `${c.name} (${plural(c.stopped, 'line')} stopped)` : c.name]) },
     ]} />
-    <${Problem} error=${error || lined.error} again=${again} />
+    <${Problem} error=${error || topology.error || stats.error} again=${again} />
     ${rules && html`<p class="muted">The jobs with the same <code>${rules.key}</code> are in one line: ${rules.limit === 1 ? 'one at a time' : `${rules.limit} at a time`}. A dead job ${rules.on_dead === 'skip' ? 'is skipped' : 'stops its line, until it is retried or skipped'}. Idle lines are not listed.</p>`}
     <${Table} caption="Lines" rows=${rows} empty="No line has a job." link=${(r) => where(consumer, r.key)} columns=${[
       { name: 'Line', class: 'text', cell: (r) => visible(r.key) },

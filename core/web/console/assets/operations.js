@@ -66,6 +66,14 @@ export function Bulk({ label, action, filter, receivers, danger }) {
   <//>`;
 }
 
+// useReceivers returns the names of the consumers of a source, or of all sources, for a person who may
+// replay.
+export function useReceivers(source) {
+  const may = useMay('operate');
+  const { data } = useRead(async () => (may ? read('topology') : null), []);
+  return (data?.consumers || []).filter((c) => !source || c.source === source).map((c) => c.name);
+}
+
 // Receivers is the choice of the consumer of a replay. of are names of consumers.
 export const Receivers = ({ of, is, set }) => html`<label>For<select name="to" onChange=${(e) => set(e.target.value)}><option value="" selected=${!is}>all that want it</option>${of.map((n) => html`<option value=${n} selected=${n === is}>${n}</option>`)}</select></label>`;
 
