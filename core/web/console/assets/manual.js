@@ -31,11 +31,12 @@ function sections(chapter) {
 
 const most = 50;
 
-// find returns the sections that have all words, those first whose headings have them.
+// find returns the sections that have all words, first those whose headings have them. The text before
+// the first heading goes by the title of its chapter.
 function find(chapters, words) {
   const has = (text) => words.every((w) => text.toLowerCase().includes(w));
-  const found = chapters.flatMap((c) => sections(c).map((s) => ({ ...s, chapter: c, best: has(s.title || c.title) })).filter((s) => has(`${c.title} ${s.title} ${s.text}`)).filter((s) => words.some((w) => `${s.title} ${s.text}`.toLowerCase().includes(w)) || s.best));
-  return found.sort((a, b) => b.best - a.best);
+  const all = chapters.flatMap((chapter) => sections(chapter).map((s) => ({ ...s, chapter, best: has(s.title || chapter.title) })));
+  return all.filter((s) => s.best || has(`${s.title} ${s.text}`)).sort((a, b) => b.best - a.best);
 }
 
 // Snippet shows a text around some words, which are marked: where they are together, if they are, and
