@@ -214,6 +214,10 @@ type Chronicle interface {
 	// have MaxRead bytes together, but has at least one step if there is any.
 	Steps(ctx context.Context, run ID, epoch int, after ID, limit int) (Page[Step], error)
 
+	// Outline returns all steps of an epoch of a run, in the order of their ids, without State,
+	// Output, Carry, Fan, Last and HeldUntil, and without names of texts.
+	Outline(ctx context.Context, run ID, epoch int) ([]Step, error)
+
 	// History lists the entries of a run after a Seq, oldest first: limit of them, 1 to
 	// MaxPage, or fewer if there are no more.
 	History(ctx context.Context, run ID, after, limit int) ([]Entry, error)

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -42,6 +44,28 @@ func (s *Store) History(ctx context.Context, run core.ID, after, limit int) ([]c
 	return entries, nil
 }
 
+// outlineColumns are a step of an outline.
+const outlineColumns = `id, parent_id, branch, path, name, type, status, attempt, error, started_at, finished_at`
+
+// Outline returns the steps of an epoch without their texts. See core.Chronicle. The steps are sorted
+// here and not in SQL: the index has them in the order of paths.
+func (s *Store) Outline(ctx context.Context, run core.ID, epoch int) ([]core.Step, error) {
+	rows, err := s.read(ctx, s.sql.outline, string(run), int64(epoch))
+	if err != nil {
+		return nil, fmt.Errorf("outline of run %s: %w", run, err)
+	}
+	steps := make([]core.Step, 0, len(rows))
+	for _, row := range rows {
+		r := rowReader{row}
+		steps = append(steps, core.Step{
+			ID: r.id(), RunID: run, Epoch: epoch, ParentID: r.id(), Branch: r.text(), Path: r.text(), Name: r.text(), Type: r.text(),
+			Status: core.StepStatus(r.text()), Attempt: r.number(), Error: r.text(), StartedAt: r.time(), FinishedAt: r.time(),
+		})
+	}
+	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	return steps, nil
+}
+
 // The columns of step_sizes.
 const (
 	sizedStep = iota
@@ -54,8 +78,8 @@ const (
 
 // chronicleSQL are the statements of the Chronicle.
 type chronicleSQL struct {
-	run, history, stepIDs, stepSizes, readSteps statement
-	runs                                        listing
+	run, history, outline, stepIDs, stepSizes, readSteps statement
+	runs                                                 listing
 }
 
 func newChronicleSQL(d Dialect) chronicleSQL {
@@ -64,6 +88,9 @@ func newChronicleSQL(d Dialect) chronicleSQL {
 		run:     reading("run", t(`SELECT `+runColumns+` FROM runs WHERE id = ?`)),
 		runs:    listing{"runs", t(`SELECT ` + runSummary + ` FROM runs{use runs_event, runs_status, PRIMARY} WHERE id < ?`)},
 		history: reading("history", t(`SELECT `+entryColumns+` FROM history WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT {limit}`)),
+
+		// By steps_path, like step_ids. It reads no texts: those of all steps may have many MiB.
+		outline: reading("outline", t(`SELECT `+outlineColumns+` FROM steps{use steps_path} WHERE run_id = ? AND epoch = ?`)),
 
 		// By steps_path. The ids are sorted here and not in SQL: the index has them in the
 		// order of paths.

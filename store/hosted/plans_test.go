@@ -239,7 +239,7 @@ func TestPlans(t *testing.T) {
 		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "event_sources", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
-		"step_ids", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
+		"step_ids", "outline", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
 		"insert_history", "more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
 		"insert_tokens", "disarm", "move_runs", "held_by", "awaited", "run", "runs", "history",
 		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks",

@@ -285,6 +285,7 @@ var wanted = map[string]map[string]string{
 	"claimed_steps":                 {"jobs": "jobs_waiting", "events": "PRIMARY", "steps": "PRIMARY", "runs": "PRIMARY"},
 	"above_taken":                   {"jobs": "jobs_waiting", "steps": "PRIMARY"},
 	"step_ids":                      {"steps": "steps_path"},
+	"outline":                       {"steps": "steps_path"},
 	"step_sizes":                    {"steps": "PRIMARY"},
 	"read_steps":                    {"steps": "PRIMARY"},
 	"texts_of":                      {"step_texts": "PRIMARY"},

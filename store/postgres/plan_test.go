@@ -197,7 +197,7 @@ var wanted = map[string]string{
 	"failures_dead": "jobs_dead", "failures_retryable": "jobs_waiting", "waiting_beyond": "jobs_waiting",
 	"drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead", "drain_jobs": "jobs_pkey", "drain_attempts": "attempts_pkey",
 	"insert_runs": "jobs_pkey", "insert_first_steps": "runs_pkey", "definition": "definitions_pkey",
-	"situations": "steps_pkey", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "survey_open": "steps_path", "survey_failed": "steps_path",
+	"situations": "steps_pkey", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "outline": "steps_path", "survey_open": "steps_path", "survey_failed": "steps_path",
 	"step_sizes": "steps_pkey", "read_steps": "steps_pkey", "texts_of": "step_texts_pkey", "insert_texts": "history_pkey", "purge_texts": "step_texts_pkey",
 	"survey_ids": "steps_pkey", "survey_paths": "steps_path", "survey_leaves": "steps_leaf",
 	"insert_history": "runs_pkey", "more_history": "history_pkey", "insert_step_attempts": "history_pkey", "insert_step_attempts_recorded": "history_pkey", "insert_rises": "history_pkey",

@@ -126,7 +126,7 @@ var wanted = map[string]string{
 	"lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead", "drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead",
 	"tally": "COVERING INDEX jobs_waiting", "tally_dead": "COVERING INDEX jobs_dead",
 	"ack": "PRIMARY KEY", "extend": "PRIMARY KEY", "held": "PRIMARY KEY", "drain_jobs": "PRIMARY KEY", "drain_attempts": "PRIMARY KEY",
-	"situations": "sqlite_autoindex_steps_1", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "survey_open": "steps_path",
+	"situations": "sqlite_autoindex_steps_1", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "outline": "steps_path", "survey_open": "steps_path",
 	"survey_failed": "steps_path", "step_sizes": "sqlite_autoindex_steps_1", "read_steps": "sqlite_autoindex_steps_1",
 	"texts_of": "sqlite_autoindex_step_texts_1 (run_id=? AND name=?)", "insert_texts": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"purge_texts": "sqlite_autoindex_step_texts_1 (run_id=?)", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",

@@ -73,6 +73,7 @@ func TestBrokenRunsFail(t *testing.T) {
 		{"Purge deletes unfinished runs", func(m *Model) core.Store { return purgesOpen{m} }, []string{saysPurgeOpen + "/runs"}},
 		{"Purge deletes definitions", func(m *Model) core.Store { return purgesDefinitions{m} }, []string{saysDefsStay}},
 		{"Runs shows outputs", func(m *Model) core.Store { return listsOutputs{m} }, []string{saysRuns}},
+		{"Outline has the steps of all epochs", func(m *Model) core.Store { return outlinesEpochs{m} }, []string{saysOutline}},
 		{"History has no limit", func(m *Model) core.Store { return historyUnlimited{m} }, []string{saysHistory}},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
@@ -355,4 +356,13 @@ func (s surveysTwice) Survey(ctx context.Context, run core.ID, epoch int, w core
 	w.Open = false
 	rest, err := s.Model.Survey(ctx, run, epoch, w)
 	return append(open, rest...), err
+}
+
+// outlinesEpochs returns the steps of the first two epochs.
+type outlinesEpochs struct{ *Model }
+
+func (s outlinesEpochs) Outline(ctx context.Context, run core.ID, _ int) ([]core.Step, error) {
+	first, _ := s.Model.Outline(ctx, run, 1)
+	second, err := s.Model.Outline(ctx, run, 2)
+	return append(first, second...), err
 }

@@ -17,6 +17,7 @@ const (
 	saysRuns    = "Runs lists runs newest first, without their outputs, paged like Events"
 	saysSteps   = "Steps lists at most limit steps of an epoch of a run, 1 to MaxPage, in the order of their ids, beginning after the id after"
 	saysStops   = "A page ends once its States and Outputs have MaxRead bytes together, but has at least one step if there is any"
+	saysOutline = "Outline returns all steps of an epoch of a run, in the order of their ids, without State, Output, Carry, Fan, Last and HeldUntil, and without names of texts"
 	saysHistory = "History lists the entries of a run after a Seq, oldest first: limit of them, 1 to MaxPage, or fewer if there are no more"
 )
 
@@ -30,6 +31,7 @@ var chronicle = role{name: "Chronicle", checks: []check{
 	{saysRuns, "while runs are added", pageRunsMeanwhile},
 	{saysSteps, "", listSteps},
 	{saysStops, "", listLargeSteps},
+	{saysOutline, "", outlineSteps},
 	{saysHistory, "", listHistory},
 	{saysHistory, "more than a page", listLongHistory},
 	{saysHistory, "none", listNoHistory},

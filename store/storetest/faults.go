@@ -379,6 +379,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Turn":          func() error { _, err := s.Turn(ctx, r.now, "purge", leaseTime); return err },
 		"Run":           func() error { _, err := s.Run(ctx, run.Run.ID); return err },
 		"Runs":          func() error { _, err := s.Runs(ctx, core.RunFilter{}); return err },
+		"Outline":       func() error { _, err := s.Outline(ctx, run.Run.ID, 1); return err },
 		"History":       func() error { _, err := s.History(ctx, run.Run.ID, 0, 1); return err },
 		"Migrate":       func() error { return s.Migrate(ctx) },
 		"Schema":        func() error { _, _, err := s.Schema(ctx); return err },

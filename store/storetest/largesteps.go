@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -175,6 +176,46 @@ func listSteps(r *rig) {
 	r.equal("Steps of the second epoch", r.steps(t.Run.ID, 2, "", 9), core.Page[core.Step]{Items: redriven.New})
 	r.equal("Steps of another run", r.steps(other.Run.ID, 1, "", 9), core.Page[core.Step]{Items: []core.Step{other.Step}})
 	r.equal("Steps of no run", r.steps(r.ids.Next(), 1, "", 9), core.Page[core.Step]{})
+}
+
+// outlineSteps reads the outline of each epoch of a run that was redriven. It must have the steps that
+// Steps lists, in the same order, and nothing of another epoch or run.
+func outlineSteps(r *rig) {
+	j, other := r.takeNewRun(), r.newRun()
+	t := r.fullTransition(j)
+	failed := r.step(t.Run, "failed", core.StepReady)
+	failed = ended(failed, r, core.StepFailed)
+	t.New = append(t.New, failed)
+	r.mustTransit(t)
+	redriven := r.transitionOf(t.Run, core.EntryRedriven)
+	redriven.Run.Epoch = 2
+	redriven.New = []core.Step{r.step(redriven.Run, "first", core.StepReady)}
+	r.mustTransit(redriven)
+	for epoch, want := range map[int][]core.Step{1: append([]core.Step{r.firstStepAfter(j, t)}, t.New...), 2: redriven.New, 3: nil} {
+		for i := range want {
+			want[i] = outlined(want[i])
+		}
+		r.equal(fmt.Sprint("Outline of epoch ", epoch), r.outline(t.Run.ID, epoch), want)
+	}
+	r.equal("Outline of another run", r.outline(other.Run.ID, 1), []core.Step{outlined(other.Step)})
+	r.equal("Outline of no run", len(r.outline(r.ids.Next(), 1)), 0)
+}
+
+// outlined returns a step without what an outline leaves out.
+func outlined(s core.Step) core.Step {
+	s.State, s.Output, s.Carry, s.StateName, s.OutputName = nil, nil, "", "", ""
+	s.Fan, s.Last, s.HeldUntil = core.Fan{}, false, time.Time{}
+	return s
+}
+
+// outline reads the outline of an epoch.
+func (r *rig) outline(run core.ID, epoch int) []core.Step {
+	r.Helper()
+	steps, err := r.store.Outline(context.Background(), run, epoch)
+	if err != nil {
+		r.Errorf("Outline = %v", err)
+	}
+	return steps
 }
 
 // listLargeSteps lists steps that fill a page at different places, with texts kept in another

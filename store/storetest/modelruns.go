@@ -277,6 +277,18 @@ func (m *Model) Steps(_ context.Context, run core.ID, epoch int, after core.ID, 
 	return page, nil
 }
 
+// Outline implements [core.Chronicle].
+func (m *Model) Outline(_ context.Context, run core.ID, epoch int) (all []core.Step, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(m.steps)) {
+		if s := m.steps[id]; s.RunID == run && s.Epoch == epoch {
+			all = append(all, outlined(copied(s)))
+		}
+	}
+	return all, nil
+}
+
 // History implements [core.Chronicle].
 func (m *Model) History(_ context.Context, run core.ID, after, limit int) (entries []core.Entry, err error) {
 	m.mu.Lock()

@@ -94,6 +94,9 @@ func eachRunQuestion(r *rig, n core.NewRun, inner core.Step, token string) {
 	if page, err := s.Steps(ctx, n.ID, 1, "", 10); err != nil || len(page.Items) != 3 {
 		r.Errorf("Steps = %v, %v", page, err)
 	}
+	if steps, err := s.Outline(ctx, n.ID, 1); err != nil || len(steps) != 3 {
+		r.Errorf("Outline = %v, %v", steps, err)
+	}
 	if found, err := s.Awaited(ctx, r.now, token, receiptOf(inner.ID)); err != nil || found != (core.Awaiting{StepID: inner.ID, RunID: n.ID}) {
 		r.Errorf("Awaited = %+v, %v; want %q of %q", found, err, inner.ID, n.ID)
 	}

@@ -331,6 +331,10 @@ func (f *recorder) Steps(context.Context, core.ID, int, core.ID, int) (r core.Pa
 	return r, f.answer("Steps")
 }
 
+func (f *recorder) Outline(context.Context, core.ID, int) (r []core.Step, err error) {
+	return r, f.answer("Outline")
+}
+
 func (f *recorder) History(context.Context, core.ID, int, int) (r []core.Entry, err error) {
 	return r, f.answer("History")
 }

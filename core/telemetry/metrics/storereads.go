@@ -109,13 +109,14 @@ func (m *measured) AttemptsOf(ctx context.Context, jobs []core.ID) (_ map[core.I
 }
 
 // chronicleOps measures [core.Chronicle], the listings and look-ups of runs.
-type chronicleOps struct{ run, runs, steps, history *op }
+type chronicleOps struct{ run, runs, steps, outline, history *op }
 
 func newChronicleOps(f opFamilies) chronicleOps {
 	return chronicleOps{
 		run:     f.op("run"),
 		runs:    f.op("runs"),
 		steps:   f.op("steps"),
+		outline: f.op("outline"),
 		history: f.op("history"),
 	}
 }
@@ -133,6 +134,11 @@ func (m *measured) Runs(ctx context.Context, f core.RunFilter) (_ core.Page[core
 func (m *measured) Steps(ctx context.Context, run core.ID, epoch int, after core.ID, limit int) (_ core.Page[core.Step], err error) {
 	defer m.steps.ended(time.Now(), &err)
 	return m.Store.Steps(ctx, run, epoch, after, limit)
+}
+
+func (m *measured) Outline(ctx context.Context, run core.ID, epoch int) (_ []core.Step, err error) {
+	defer m.outline.ended(time.Now(), &err)
+	return m.Store.Outline(ctx, run, epoch)
 }
 
 func (m *measured) History(ctx context.Context, run core.ID, after, limit int) (_ []core.Entry, err error) {

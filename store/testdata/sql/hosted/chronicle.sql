@@ -12,6 +12,12 @@ WHERE run_id = ?
 ORDER BY seq
 LIMIT ? + 0
 
+-- outline
+SELECT id, parent_id, branch, path, name, type, status, attempt, error, started_at, finished_at
+FROM steps
+WHERE run_id = ?
+  AND epoch = ?
+
 -- step_ids
 SELECT id
 FROM steps

@@ -12,6 +12,12 @@ WHERE run_id = ?
 ORDER BY seq
 LIMIT ?
 
+-- outline
+SELECT id, parent_id, branch, path, name, type, status, attempt, error, started_at, finished_at
+FROM steps FORCE INDEX (`steps_path`)
+WHERE run_id = ?
+  AND epoch = ?
+
 -- step_ids
 SELECT id
 FROM steps FORCE INDEX (`steps_path`)
