@@ -52,6 +52,7 @@ type queueService interface {
 type runService interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
+	Graph(ctx context.Context, id core.ID) (manage.Graph, error)
 	Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }

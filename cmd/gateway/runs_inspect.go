@@ -22,7 +22,7 @@ import (
 // Inputs and outputs of steps are left out unless --data is given: they can have many MiB, and
 // may hold personal data that a user does not want on a shared screen.
 func newRunsInspect(a *app) *cobra.Command {
-	var data bool
+	var data, graph bool
 	c := &cobra.Command{
 		Use:   "inspect <run id>",
 		Short: "Show a run, its steps and its history",
@@ -35,15 +35,27 @@ parallel or map step ATTEMPT is how many of its branches or items have succeeded
 a redrive these are the steps of the newest epoch; the history has that of all epochs.
 
 With --data it shows the beginning of what each step received and passed on; --json has
-all of it.
+all of it. With --graph it shows the steps of the definition that the run follows, also
+those that it has not come to, each with where it leads.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --data
+  gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --graph
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq '.steps[] | {path, input, output}'`,
 	}
 	c.Flags().BoolVar(&data, "data", false, "show what the steps received and passed on")
+	c.Flags().BoolVar(&graph, "graph", false, "show the graph of the definition that the run follows")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if data && graph {
+			return usageError("--graph has no inputs and outputs of steps; give --graph or --data")
+		}
+		return nil
+	}
 	return a.runCommand(c, a.runsIn(""), func(ctx context.Context, runs runService, id core.ID) error {
+		if graph {
+			return a.runGraph(ctx, runs, id)
+		}
 		// The first page comes before anything is printed, so that an unknown run prints
 		// nothing but its error.
 		first, err := runs.Inspect(ctx, id, manage.Place{}, 0)

@@ -114,7 +114,7 @@ func services(g *Gateway) (err error) {
 	// Operators, the worker and callbacks share one runner. So all changes of one run queue up in
 	// one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
-	g.Runs.Names, g.Runs.Current = names(g.config), g.config.Definition
+	g.Runs.Names, g.Runs.Current, g.Runs.Draw = names(g.config), g.config.Definition, g.runner.Diagram
 	if g.Operations, err = operationsOf(g.config, g.Store, g.Clock, g.ids()); err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ import (
 // Runs returns the service of workflow runs for operators. The command line, which works
 // beside a running gateway, uses it too.
 func Runs(c *config.Config, store core.Store, clock core.Clock) *manage.Runs {
-	runs := manage.NewRuns(store, quietRunner(c, store, clock))
-	runs.Names, runs.Current = names(c), c.Definition
+	quiet := quietRunner(c, store, clock)
+	runs := manage.NewRuns(store, quiet)
+	runs.Names, runs.Current, runs.Draw = names(c), c.Definition, quiet.Diagram
 	return runs
 }
 

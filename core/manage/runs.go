@@ -13,7 +13,9 @@ import (
 type RunStore interface {
 	core.Chronicle
 	Event(ctx context.Context, id core.ID) (core.Event, error)
+	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
+	Survey(ctx context.Context, run core.ID, epoch int, w core.Wanted) ([]core.Step, error)
 }
 
 // A Mover redrives and cancels runs. It refuses a request with [core.Invalid] if the status
@@ -104,6 +106,11 @@ type Runs struct {
 	// Current returns the definition of a workflow in today's configuration; zero if there
 	// is no such workflow. It may be nil: then there are none.
 	Current func(workflow string) core.Definition
+
+	// Draw returns the diagram of a stored definition. It refuses a definition that is not stored
+	// as [core.NotFound], and one that cannot be drawn as [core.Invalid]. If it is nil, no
+	// definition is drawn.
+	Draw func(ctx context.Context, hash string) (core.Diagram, error)
 
 	store RunStore
 	mover Mover

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,37 @@ func (r *record) History(_ context.Context, run core.ID, after, limit int) (page
 		page = append(page, core.Entry{Seq: seq})
 	}
 	return page, r.ask("History")
+}
+
+func (r *record) Outline(_ context.Context, run core.ID, epoch int) ([]core.Step, error) {
+	if run != r.run.ID || epoch != r.run.Epoch {
+		return nil, fmt.Errorf("Outline(%s, %d)", run, epoch)
+	}
+	return slices.Clone(r.steps), r.ask("Outline")
+}
+
+func (r *record) Survey(_ context.Context, run core.ID, epoch int, w core.Wanted) (found []core.Step, _ error) {
+	if run != r.run.ID || epoch != r.run.Epoch || len(w.Paths) != 1 {
+		return nil, fmt.Errorf("Survey(%s, %d, %+v)", run, epoch, w)
+	}
+	for _, s := range r.steps {
+		if s.Path == w.Paths[0] {
+			found = append(found, s)
+		}
+	}
+	return found, r.ask("Survey")
+}
+
+func (r *record) Job(_ context.Context, id core.ID) (core.Job, error) {
+	for _, j := range r.jobs {
+		if j.ID == id {
+			return j, r.ask("Job")
+		}
+	}
+	if err := r.ask("Job"); err != nil {
+		return core.Job{}, err
+	}
+	return core.Job{}, core.Refuse(core.NotFound, "job not found")
 }
 
 func (r *record) Event(_ context.Context, id core.ID) (core.Event, error) {

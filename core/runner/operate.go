@@ -26,6 +26,26 @@ func (r *Runner) Redrive(ctx context.Context, run core.ID, fromFailed bool, as c
 	return now, err
 }
 
+// Diagram returns the diagram of a stored definition. A definition that is not stored is refused as
+// [core.NotFound], and one that cannot be compiled or drawn as [core.Invalid].
+func (r *Runner) Diagram(ctx context.Context, hash string) (core.Diagram, error) {
+	d, err := r.definition(ctx, hash)
+	var lacking uncompiled
+	switch {
+	case errors.As(err, &lacking):
+		why := core.Refuse(core.Invalid, "this process cannot read the definition: %s", lacking)
+		why.Cause = err
+		return core.Diagram{}, why
+	case err != nil:
+		return core.Diagram{}, err
+	}
+	drawn, err := d.Diagram()
+	if err != nil {
+		err = core.Refuse(core.Invalid, "%s", err)
+	}
+	return drawn, err
+}
+
 // redrive plans the change. With a new definition the old one is not compiled: it may be the
 // reason for the failure.
 func (r *Runner) redrive(ctx context.Context, run core.ID, fromFailed bool, as core.Definition) (core.Run, error) {

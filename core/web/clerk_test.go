@@ -113,6 +113,49 @@ func entries() []core.Entry {
 	}
 }
 
+// Graph draws the run that failed. The definitions of the others are not stored.
+func (c *clerk) Graph(_ context.Context, id core.ID) (manage.Graph, error) {
+	run, err := c.find(id)
+	if err != nil {
+		return manage.Graph{}, err
+	}
+	g := manage.Graph{Run: run, Undrawn: "the definition that the run follows is not stored"}
+	if run.Status == core.RunFailed {
+		g = manage.Graph{
+			Run: run, Changed: true, Width: 214, Height: 152,
+			Steps: []manage.GraphStep{
+				{DrawnStep: core.DrawnStep{Key: "route", Name: "route", Type: "choice", Box: core.Box{X: 1, Y: 1, Width: 212, Height: 58}}, Status: core.StepSucceeded,
+					Counts: map[core.StepStatus]int{core.StepSucceeded: 1}, Executions: 1, Path: "route", StartedAt: noon, FinishedAt: noon},
+				{DrawnStep: core.DrawnStep{Key: "pack", Name: "pack", Type: "map", Note: "each of $.items", OnFailure: true, Layer: 1, Box: core.Box{X: 1, Y: 93, Width: 240, Height: 130}}},
+				{DrawnStep: core.DrawnStep{Key: "pack/*/box", Within: "pack", Branch: "b", Name: "box", Type: "http", Box: core.Box{X: 15, Y: 150, Width: 212, Height: 58}}, Status: core.StepFailed,
+					Counts: map[core.StepStatus]int{core.StepFailed: 1, core.StepReady: 2}, Executions: 4, Path: "pack/17/box", Attempt: 3, Error: `status: 503 "away"`, StartedAt: noon},
+			},
+			Ways: []core.Way{
+				{From: "route", To: "pack", Kind: core.WayChoice, Label: "$.a < 1", Points: []core.Point{{X: 107, Y: 59}, {X: 107, Y: 93}}, LabelAt: core.Point{X: 107, Y: 79}},
+				{From: "route", To: "pack", Kind: core.WayNext, Points: []core.Point{{X: 107, Y: 59}, {X: 107, Y: 93}}},
+			},
+			Branches: []core.DrawnBranch{{Name: "b", Box: core.Box{X: 8, Y: 140, Width: 226, Height: 80}}},
+		}
+	}
+	return g, c.say("graph %s", id)
+}
+
+func (c *clerk) Step(_ context.Context, id core.ID, path string) (manage.Execution, error) {
+	if _, err := c.find(id); err != nil {
+		return manage.Execution{}, err
+	}
+	for i, s := range steps() {
+		if s.Path == path {
+			x := manage.Execution{Step: s}
+			if i > 0 {
+				x.Job = someID
+			}
+			return x, c.say("step %s %q", id, path)
+		}
+	}
+	return manage.Execution{}, core.Refuse(core.NotFound, "workflow run %s has not come to a step %q", id, path)
+}
+
 func (c *clerk) Redrive(_ context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error) {
 	run, err := c.find(id)
 	if err != nil {

@@ -30,6 +30,8 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/queues/{name}/dlq"}:                core.RoleRead,
 	{"GET", "/api/workflow-runs"}:                    core.RoleRead,
 	{"GET", "/api/workflow-runs/{id}"}:               core.RoleRead,
+	{"GET", "/api/workflow-runs/{id}/graph"}:         core.RoleRead,
+	{"GET", "/api/workflow-runs/{id}/step"}:          core.RoleRead,
 	{"GET", "/api/stats"}:                            core.RoleRead,
 	{"GET", "/api/config"}:                           core.RoleRead, // without secrets
 	{"GET", "/api/tail"}:                             core.RoleRead,

@@ -15,6 +15,8 @@ import (
 type RunManager interface {
 	List(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Inspect(ctx context.Context, id core.ID, from manage.Place, limit int) (manage.Inspected, error)
+	Graph(ctx context.Context, id core.ID) (manage.Graph, error)
+	Step(ctx context.Context, id core.ID, path string) (manage.Execution, error)
 	Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error)
 	Cancel(ctx context.Context, id core.ID) (core.Run, error)
 }
@@ -33,6 +35,8 @@ func Runs(o RunsOptions) Piece {
 		runs, token := &runRoutes{d, o.Manager}, newKeyring(o.Tokens)
 		r.Get("/api/workflow-runs", d.viewing(token, runs.charged(listBytes, runs.list)))
 		r.Get("/api/workflow-runs/{id}", d.viewing(token, runs.charged(d.runBytes(), runs.inspect)))
+		r.Get("/api/workflow-runs/{id}/graph", d.viewing(token, runs.charged(graphBytes, runs.graph)))
+		r.Get("/api/workflow-runs/{id}/step", d.viewing(token, runs.charged(d.runBytes(), runs.step)))
 		r.Post("/api/workflow-runs/{id}/redrive", d.changing(token, runs.redrive))
 		r.Post("/api/workflow-runs/{id}/cancel", d.changing(token, runs.cancel))
 	}
@@ -101,6 +105,60 @@ func (r *runRoutes) inspect(w http.ResponseWriter, req *http.Request) error {
 	}
 	writePieces(w, inspected(wire.StoryOfRun(run)))
 	return nil
+}
+
+// graphBytes is about how much memory a graph takes: an epoch has up to about 10,000 steps.
+const graphBytes = 8 << 20
+
+// graph answers with the graph of a run.
+func (r *runRoutes) graph(w http.ResponseWriter, req *http.Request) error {
+	id, err := runID(req)
+	if err != nil {
+		return err
+	}
+	if _, err := queryOf(req); err != nil {
+		return err
+	}
+	g, err := r.manager.Graph(req.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.GraphOf(g))
+	return nil
+}
+
+// step answers with one execution of a step, by its path.
+func (r *runRoutes) step(w http.ResponseWriter, req *http.Request) error {
+	id, err := runID(req)
+	if err != nil {
+		return err
+	}
+	query, err := queryOf(req, "path")
+	if err != nil {
+		return err
+	}
+	const what = "the path of a step, as the run lists it"
+	path, err := query.name("path", what)
+	if err == nil && path == "" {
+		err = core.Refuse(core.Invalid, "path must be given: %s", what)
+	}
+	if err != nil {
+		return err
+	}
+	x, err := r.manager.Step(req.Context(), id, path)
+	if err != nil {
+		return err
+	}
+	s := wire.StepOf(x.Step)
+	writePieces(w, append(stepPieces(s), []byte(`,"job_id":`), mustJSON(wire.Text(x.Job)), []byte("}")))
+	return nil
+}
+
+// stepPieces returns a step without its end. Input and output are documents of senders and handlers,
+// so they keep their bytes.
+func stepPieces(s wire.Step) [][]byte {
+	tail := mustJSON(s.StepTail)
+	return [][]byte{unclosed(s.StepHead), []byte(`,"input":`), orNull(s.Input), []byte(`,"output":`), orNull(s.Output), []byte(","), tail[1 : len(tail)-1]}
 }
 
 // placeOf returns where the requested page begins.
@@ -188,13 +246,10 @@ func runID(r *http.Request) (core.ID, error) {
 
 // inspected returns a run, its steps and its history in pieces, like messages, since the
 // JSON of steps must keep its bytes.
-
 func inspected(run wire.RunStory) [][]byte {
 	pieces := [][]byte{unclosed(run.Run), []byte(`,"output":`), orNull(run.Output), []byte(`,"steps":[`)}
 	for i, s := range run.Steps {
-		// Input and output are documents of senders and handlers, so they keep their bytes.
-		pieces = append(pieces, between(i), unclosed(s.StepHead),
-			[]byte(`,"input":`), orNull(s.Input), []byte(`,"output":`), orNull(s.Output), rest(s.StepTail))
+		pieces = append(append(append(pieces, between(i)), stepPieces(s)...), []byte("}"))
 	}
 	pieces = append(pieces, []byte(`],"history":[`))
 	for i, e := range run.History {

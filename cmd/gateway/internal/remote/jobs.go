@@ -114,6 +114,13 @@ func (r Runs) Inspect(ctx context.Context, id core.ID, from manage.Place, limit 
 	return run.Core(), err
 }
 
+// Graph reads the graph of a run: GET /api/workflow-runs/{id}/graph.
+func (r Runs) Graph(ctx context.Context, id core.ID) (manage.Graph, error) {
+	var g wire.RunGraph
+	err := r.c.get(ctx, &g, nil, "workflow-runs", string(id), "graph")
+	return g.Core(), err
+}
+
 // Redrive continues a failed or canceled run: POST /api/workflow-runs/{id}/redrive.
 func (r Runs) Redrive(ctx context.Context, id core.ID, how manage.Redrive) (manage.Redriven, error) {
 	var run wire.Redriven
