@@ -40,6 +40,7 @@ sources:
   calm: {type: event}
   fresh: {type: event}
   github: {type: webhook, verify: github, secret: a-secret-of-github-for-tests}
+  depot: {type: event}
   nightly: {type: cron, schedule: "0 3 1 1 *", timezone: Europe/Berlin}
 handlers:
   failing: {source: app, events: [order.created], url: "${RECEIVER}/failing", circuit_breaker: off}
@@ -62,6 +63,21 @@ workflows:
     steps:
       - {name: reserve, type: http, url: "${RECEIVER}/reserve"}
       - {name: pause, type: wait, seconds: 3600}
+  ship:
+    source: depot
+    events: [parcel.ready]
+    steps:
+      - {name: check, url: "${RECEIVER}/check", result_path: $.stock, catch: [{errors: [4xx], goto: reject}]}
+      - {name: route, type: choice, default: prepare, choices: [{when: '$.total > 1000', goto: approve}]}
+      - {name: approve, type: callback, url: "${RECEIVER}/approve", callback_timeout: 86400, result_path: $.approval}
+      - name: prepare
+        type: parallel
+        result_path: $.prepared
+        branches:
+          - {name: label, url: "${RECEIVER}/label"}
+          - {name: parcels, steps: [{name: pack, type: map, items_path: $.items, iterator: {name: box, url: "${RECEIVER}/box"}}, {name: weigh, url: "${RECEIVER}/weigh"}]}
+      - {name: tell, url: "${RECEIVER}/tell", end: true}
+      - {name: reject, type: fail, error: out-of-stock}
 `
 
 // TestConsole tells the stories of infra/test/browser in a browser. GATEWAY_TEST_PICTURES is a folder
@@ -77,10 +93,10 @@ func TestConsole(t *testing.T) {
 	}
 	need(t, "the driver of a browser (make deps)", err)
 
-	g := newConsole(t)
+	g, to := newConsole(t)
 	base := "http://127.0.0.1" + fmt.Sprintf(":%d", g.port)
 	given := map[string]any{
-		"browser": chromium, "console": base + "/console", "api": base, "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
+		"browser": chromium, "console": base + "/console", "api": base, "receiver": to.URL(), "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
 	given["link"] = strings.TrimSpace(g.run("console", "--print"))
@@ -99,7 +115,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 18)
+	tellStories(t, modules, given, 20)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)
@@ -122,7 +138,7 @@ func findBrowser() (string, error) {
 }
 
 // newConsole starts a gateway with thirty orders, of which some deliveries have failed.
-func newConsole(t *testing.T) *gateway {
+func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 	r := receiver.New(t)
 	var mended atomic.Bool
 	r.On("/failing", func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
@@ -140,6 +156,15 @@ func newConsole(t *testing.T) *gateway {
 	r.On("/ordered", func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n == 1 {
 			w.WriteHeader(http.StatusConflict)
+		}
+	})
+	// The stories mend the printer of labels by a request.
+	var printer atomic.Bool
+	r.On("/mend-printer", func(int, http.ResponseWriter, *http.Request) { printer.Store(true) })
+	r.On("/label", func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if !printer.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, "the printer has no paper")
 		}
 	})
 	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -167,7 +192,7 @@ func newConsole(t *testing.T) *gateway {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 63 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
 	})
 	mended.Store(true)
-	return g
+	return g, r
 }
 
 // tellStories runs stories, and expects a number of them.

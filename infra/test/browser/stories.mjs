@@ -2,7 +2,7 @@
 //
 //   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
-//    "link": "an address of gateway console", "chapters": ["first-steps", ...], "curl": "gateway inspect --curl of the job of sent",
+//    "link": "an address of gateway console", "receiver": "http://...", "chapters": ["first-steps", ...], "curl": "gateway inspect --curl of the job of sent",
 //    "stories": ["name", ...] or null for all}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}. Every page of every story
@@ -122,7 +122,7 @@ class Tab {
 // some returns the id of a job of a consumer, of its event, and of a run.
 async function some(consumer) {
   const job = (await api('GET', `/api/jobs?handler=${encodeURIComponent(consumer)}&limit=1`)).jobs[0];
-  const run = (await api('GET', '/api/workflow-runs?limit=1')).workflow_runs[0];
+  const run = (await api('GET', '/api/workflow-runs?workflow=fulfil&limit=1')).workflow_runs[0];
   return { job: job.id, event: job.event_id, run: run.id };
 }
 
@@ -360,6 +360,108 @@ const stories = {
     check(done.jobs.map((j) => j.status).sort().join() === 'completed,completed,dead', 'the jobs of the line are ' + done.jobs.map((j) => j.status));
     await tab.go('#/lines?consumer=mended', 'Lines');
     await page.getByText('A dead job is skipped.').waitFor();
+    await tab.end();
+  },
+
+  // A run is followed through its graph: the step that failed is seen, in the drawing and in the table,
+  // its error, its input and the reply are read, the run is redriven, and ends.
+  async 'follow a run and redrive it'(browser) {
+    await api('POST', '/events/depot/parcel.ready', { total: 20, items: ['tea', 'cup', 'pot'] });
+    const run = await until('a run of ship has failed', async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=failed')).workflow_runs[0]);
+    for (const [name, how] of Object.entries({ light: {}, dark: { scheme: 'dark' }, narrow: { width: 390, height: 800 } })) {
+      const tab = await Tab.open(browser, { ...how, at: `#/runs/${run.id}?step=prepare%2Flabel` });
+      await tab.heading('ship');
+      await tab.page.getByRole('region', { name: 'Step prepare/label' }).getByText('failed').waitFor();
+      check((await tab.page.getByRole('region', { name: 'Graph of the run' }).isVisible()) === (name !== 'narrow'), name + ': the drawing is not where it fits, or where it does not');
+      if (name !== 'narrow') await tab.clean('a failed run, ' + name);
+      await tab.picture('a-failed-run-' + name);
+      await tab.end();
+    }
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/runs?workflow=ship' });
+    const { page } = tab;
+    await page.getByRole('link', { name: 'ship' }).first().click();
+    await tab.heading('ship');
+    const graph = page.getByRole('region', { name: 'Graph of the run' });
+    const node = (name, state) => graph.locator('.g-' + state).filter({ hasText: new RegExp(name) });
+    await node('label', 'failed').waitFor();
+    await node('check', 'succeeded').waitFor();
+    check((await node('tell', 'none').count()) === 1 && (await node('approve', 'none').count()) === 1, 'steps that were not reached are not shown so');
+    const table = page.getByRole('region', { name: 'Steps of the definition' });
+    await table.getByRole('row', { name: /prepare .*failed parallel/ }).waitFor();
+    await table.getByRole('row', { name: /route .*succeeded choice .*approve \(.*1000\), prepare \(else\)/ }).waitFor();
+    await table.getByRole('row', { name: /tell not reached http/ }).waitFor();
+    await graph.getByRole('link', { name: /^label/ }).click();
+    const step = page.getByRole('region', { name: 'Step prepare/label' });
+    await step.getByText('status: 500').waitFor();
+    await step.getByText('"total": 20').waitFor();
+    await step.getByRole('link', { name: 'of its job' }).click();
+    await page.getByText('Reply').first().click();
+    await page.getByText('the printer has no paper').waitFor();
+    await page.goBack();
+
+    await fetch(given.receiver + '/mend-printer');
+    await page.getByRole('button', { name: 'Redrive', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Redrive', exact: true });
+    await dialog.getByText(`Run ${run.id} of ship goes on where it ended, at prepare.`).waitFor();
+    await tab.clean('the question before a redrive');
+    await dialog.getByRole('button', { name: 'Redrive' }).click();
+    await page.getByRole('status').getByText('The run goes on').waitFor();
+    await node('tell', 'succeeded').waitFor();
+    await node('label', 'succeeded').waitFor();
+    await node('box', 'succeeded').locator('.state').getByText('3 succeeded').waitFor();
+    await page.getByText('completed').first().waitFor();
+    check((await api('GET', '/api/workflow-runs/' + run.id)).epoch === 2, 'the run was not redriven once');
+    await page.getByText('Every step and the history').click();
+    await page.getByRole('region', { name: 'History' }).getByRole('row', { name: /redriven/ }).waitFor();
+    await tab.end();
+  },
+
+  // A run that waits is canceled; the question says what that means. A history of many pages is read page
+  // by page.
+  async 'cancel a run and page through its history'(browser) {
+    const items = Array.from({ length: 120 }, (_, i) => 'item ' + i);
+    await api('POST', '/events/depot/parcel.ready', { total: 2000, items });
+    const run = await until('a run of ship waits', async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=running')).workflow_runs[0]);
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/runs/' + run.id });
+    const { page } = tab;
+    await tab.heading('ship');
+    await page.getByRole('region', { name: 'Graph of the run' }).locator('.g-waiting').filter({ hasText: 'approve' }).waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Cancel' });
+    await dialog.getByText(`Run ${run.id} of ship ends as canceled, at approve.`).waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('status').getByText('The run is canceled').waitFor();
+    await page.getByRole('region', { name: 'Graph of the run' }).locator('.g-canceled').filter({ hasText: 'approve' }).waitFor();
+    await page.getByRole('button', { name: 'Redrive from the start' }).waitFor();
+
+    await api('POST', '/events/depot/parcel.ready', { total: 1, items });
+    const large = await until('a run of 120 items has completed', async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=completed')).workflow_runs.find((r) => r.id > run.id));
+    await tab.go('#/runs/' + large.id, 'ship');
+    await page.getByRole('region', { name: 'Graph of the run' }).locator('.state').getByText('120 succeeded').waitFor();
+    await page.getByText('Every step and the history').click();
+    const seen = new Set();
+    // shown returns the paths on the page, its first text, and whether it is the last one.
+    const shown = () => page.evaluate(() => ({
+      paths: [...document.querySelectorAll('.tries strong')].map((e) => e.innerText), first: document.querySelector('.tries strong, [aria-label=History] tbody tr')?.innerText,
+      end: document.body.innerText.includes('This is the end'),
+    }));
+    for (let pages = 1, first; ; pages++) {
+      const now = await until('page ' + pages, async () => {
+        const now = await shown();
+        return now.first && now.first !== first && now;
+      });
+      first = now.first;
+      check(now.paths.length <= 50, `${now.paths.length} steps on a page`);
+      for (const path of now.paths) check(!seen.has(path) && seen.add(path), 'shown twice: ' + path);
+      if (now.end) {
+        check(pages >= 5, `the story has ${pages} pages`);
+        break;
+      }
+      const at = page.url();
+      await page.getByRole('link', { name: 'Further' }).click();
+      await page.waitForURL((u) => u.href !== at);
+    }
+    check(seen.size === 127, `${seen.size} steps, want 127`);
     await tab.end();
   },
 

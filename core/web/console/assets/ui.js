@@ -17,8 +17,11 @@ const marks = {
   scheduled: '◷', waiting: '⋯', canceled: '⊘', skipped: '⊘', open: '✕', closed: '✓', 'half-open': '◐', held: '❚❚', finished: '✓', stopped: '✕',
 };
 
+// mark returns the mark of a status.
+export const mark = (is) => marks[is] || '·';
+
 // Status shows a status by a mark, a word and a colour.
-export const Status = ({ is, title }) => html`<span class=${'status s-' + is} title=${title}><span class="mark" aria-hidden="true">${marks[is] || '·'}</span>${is}</span>`;
+export const Status = ({ is, title }) => html`<span class=${'status s-' + is} title=${title}><span class="mark" aria-hidden="true">${mark(is)}</span>${is}</span>`;
 
 const parse = (t) => new Date(t + 'Z');
 const local = () => setting('time') === 'local';
