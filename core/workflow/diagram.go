@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -106,7 +107,7 @@ func (s *step) draw(key string) block {
 	var inner []block
 	switch k := s.kind.(type) {
 	case *waitStep:
-		d.Note = k.shown()
+		d.Note = k.note()
 	case *mapStep:
 		d.Note = "each of " + k.items.String()
 		inner = append(inner, k.each.draw(key, key+"/*/", nil))
@@ -129,6 +130,21 @@ func (s *step) draw(key string) block {
 	box.Width, box.Height = max(x-gapAcross+padding, stepWidth), headHeight+tallest+padding
 	all.width, all.height = box.Width, box.Height
 	return all
+}
+
+// note says how long a wait step waits.
+func (k *waitStep) note() string {
+	if k.until != nil {
+		return "until " + k.until.String()
+	}
+	text := k.delay.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return "for " + text
 }
 
 // drawBranch draws a branch of the parallel step with a key. A bare branch is one step with the name of

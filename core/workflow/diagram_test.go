@@ -164,12 +164,23 @@ steps:
 		got = append(got, fmt.Sprintf("%s -> %s %s %s", w.From, w.To, w.Kind, w.Label))
 	}
 	want := []string{
-		"check http layer 0", "route choice layer 1", "pack map layer 2 each of $.items", "pack/*/box http layer 0", "rest wait layer 3 wait 5s", "reject fail layer 2", "tell http layer 0",
+		"check http layer 0", "route choice layer 1", "pack map layer 2 each of $.items", "pack/*/box http layer 0", "rest wait layer 3 for 5s", "reject fail layer 2", "tell http layer 0",
 		"check -> route next ", "check -> reject catch 5xx; timeout", "route -> reject choice $.a == 1; $.a == 2", "route -> pack choice else",
 		"pack -> rest next ", "pack -> rest continue failed", "tell -> tell catch all",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("Diagram =\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestNoteOfAWait(t *testing.T) {
+	for fields, want := range map[string]string{
+		"seconds: 3600": "for 1h", "seconds: 5400": "for 1h30m", "seconds: 600": "for 10m", "seconds: 20": "for 20s", "seconds: 3605": "for 1h0m5s", "timestamp_path: $.at": "until $.at",
+	} {
+		drawn, err := compiled(t, "steps: [{name: rest, type: wait, "+fields+"}]").Diagram()
+		if err != nil || drawn.Steps[0].Note != want {
+			t.Errorf("the note of a wait with %s is %q, %v, want %q", fields, drawn.Steps[0].Note, err, want)
+		}
 	}
 }
 
