@@ -273,6 +273,9 @@ func TestConsoleFiles(t *testing.T) {
 	}
 	total := len(files.Page)
 	for name, f := range files.Files {
+		if link := `<link rel="modulepreload" href="console/assets/` + files.Version + "/" + name + `">`; strings.Contains(string(files.Page), link) != strings.HasSuffix(name, ".js") {
+			t.Errorf("the page has no link that loads %s early, or one though it is no script: %s", name, files.Page)
+		}
 		total += len(f.Gzipped)
 		path := "/console/assets/" + files.Version + "/" + name
 		plain, zipped := d.do("GET", path, ""), d.do("GET", path, "", "Accept-Encoding: br, gzip")

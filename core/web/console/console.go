@@ -16,8 +16,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"sync"
 )
 
@@ -45,10 +48,12 @@ type Files struct {
 	Files   map[string]File // by name
 }
 
-// page is the name of the page, and slot the text in it that stands for the version.
+// page is the name of the page. In it, slot stands for the version, and modules for links that load all
+// scripts at once: a browser would find each only when it has read those that import it.
 const (
-	page = "index.html"
-	slot = "VERSION"
+	page    = "index.html"
+	slot    = "VERSION"
+	modules = "<!-- MODULES -->\n"
 )
 
 // types are the media types of the files, by the ends of their names.
@@ -94,6 +99,13 @@ func load() *Files {
 	if err != nil {
 		panic("console: " + err.Error()) // the files are in the program
 	}
+	var links bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(all.Files)) {
+		if path.Ext(name) == ".js" {
+			fmt.Fprintf(&links, `<link rel="modulepreload" href="console/assets/%s/%s">`+"\n", slot, name)
+		}
+	}
+	all.Page = bytes.ReplaceAll(all.Page, []byte(modules), links.Bytes())
 	all.Version = hex.EncodeToString(hash.Sum(nil)[:8])
 	all.Page = bytes.ReplaceAll(all.Page, []byte(slot), []byte(all.Version))
 	return all

@@ -15,6 +15,7 @@ export function Queues() {
       { name: 'Queue', cell: (r) => r.name },
       { name: 'Source', cell: (r) => r.source || 'not configured any more' },
       { name: 'Events', class: 'text', cell: (r) => r.events.join(', ') || 'all' },
+      { name: 'Visibility timeout', class: 'n', cell: (r) => r.visibility_timeout || '–' },
       { name: 'To do', class: 'n', cell: (r) => count(r.pending) },
       { name: 'With consumers', class: 'n', cell: (r) => count(r.processing) },
       { name: 'Dead', class: 'n', cell: (r) => count(r.dead) },
@@ -34,21 +35,29 @@ const MessageList = ({ rows, empty }) => (rows.length ? html`<ol class="tries">$
   <div class="line"><strong>${m.event_type}</strong><a href=${to(['jobs', m.id])}><${Id} id=${m.id} /></a><span class="muted"><${Ago} t=${m.created_at} /></span>${m.last_error && html`<span>${m.last_error}</span>`}</div>
   <details><summary>Payload</summary><${Json} text=${m.raw} label="Payload" /></details></li>`)}</ol>` : html`<p class="empty">${empty}</p>`);
 
-export function Queue({ id }) {
+// counted reads how many messages a queue has at this moment.
+async function counted(id) {
+  const q = (await read('queues')).queues.find((q) => q.name === id);
+  if (!q) throw new Error('There is no such queue.');
+  return q;
+}
+
+// The numbers are those of the statistics. A question about a change reads them anew.
+export function Queue({ id, stats }) {
   const at = 'queues/' + encodeURIComponent(id);
   const { data, error, again } = useRead(async () => {
-    const [list, head, dead] = await Promise.all([read('queues'), messages(at + '/peek', { limit: 20 }), messages(at + '/dlq', { limit: 20 })]);
-    return { queue: list.queues.find((q) => q.name === id), head: head.messages, dead: dead.messages, more: dead.has_more };
+    const [head, dead] = await Promise.all([messages(at + '/peek', { limit: 20 }), messages(at + '/dlq', { limit: 20 })]);
+    return { head: head.messages, dead: dead.messages, more: dead.has_more };
   }, [id], 5000);
   const back = { href: to(path), text: 'Queues' };
-  if (!data?.queue) return html`<${Page} title=${id} back=${back}><${Problem} error=${error || (data && { message: 'There is no such queue.' })} again=${again} /><//>`;
-  const q = data.queue;
-  const actions = html`${q.dead > 0 && html`<${Confirm} label="Retry dead messages" done=${again} ask=${async () => `${plural(q.dead, 'dead message')} become visible again.`} act=${async () => `${plural((await change(at + '/retry')).retried, 'message')} visible again.`} />`}
-    <${Confirm} label="Drain" role="admin" danger done=${again} ask=${async () => `All messages of ${q.name} that are not completed are deleted: ${plural(q.pending + q.processing + q.dead, 'message')} now. They cannot be brought back.`}
+  if (!data) return html`<${Page} title=${id} back=${back}><${Problem} error=${error} again=${again} /><//>`;
+  const q = stats.data?.queues.find((q) => q.name === id);
+  const actions = html`${data.dead.length > 0 && html`<${Confirm} label="Retry dead messages" done=${again} ask=${async () => `${plural((await counted(id)).dead, 'dead message')} become visible again.`} act=${async () => `${plural((await change(at + '/retry')).retried, 'message')} visible again.`} />`}
+    <${Confirm} label="Drain" role="admin" danger done=${again} ask=${async () => { const now = await counted(id); return `All messages of ${id} that are not completed are deleted: ${plural(now.pending + now.processing + now.dead, 'message')} now. They cannot be brought back.`; }}
       act=${async () => `${plural((await change(at + '/drain')).drained, 'message')} deleted.`} />`;
-  return html`<${Page} title=${q.name} back=${back} actions=${actions}>
+  return html`<${Page} title=${id} back=${back} actions=${actions}>
     <${Problem} error=${error} />
-    <section class="card"><${Facts} of=${[['Source', q.source], ['Events', q.events.join(', ') || 'all'], ['Visibility timeout', q.visibility_timeout], ['To do', count(q.pending)], ['With consumers', count(q.processing)], ['Dead', count(q.dead)]]} /></section>
+    ${q ? html`<section class="card"><${Facts} of=${[['To do', count(q.pending)], ['With consumers', count(q.processing)], ['Dead', count(q.dead)], ['Held since', q.held_since && html`<${Ago} t=${q.held_since} />`]]} /></section>` : stats.data && html`<p class="note">This queue is not configured any more.</p>`}
     <section><h2>Next messages</h2><${MessageList} rows=${data.head} empty="No message is due." /></section>
     <section><h2>Dead messages</h2><${MessageList} rows=${data.dead} empty="No message is dead." />${data.more && html`<p><a href=${to(['jobs'], { handler: 'queue/' + id, status: 'dead' })}>All dead messages</a></p>`}</section>
   <//>`;
