@@ -85,14 +85,7 @@ workflows:
 // commas between them.
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	chromium, err := findBrowser()
-	need(t, "a browser", err)
-	modules, err := filepath.Abs("../../../infra/test/browser")
-	if err == nil {
-		_, err = os.Stat(filepath.Join(modules, "node_modules/playwright-core"))
-	}
-	need(t, "the driver of a browser (make deps)", err)
-
+	chromium, modules := browserOf(t)
 	g, to := newConsole(t)
 	base := "http://127.0.0.1" + fmt.Sprintf(":%d", g.port)
 	given := map[string]any{
@@ -125,6 +118,19 @@ func TestConsole(t *testing.T) {
 	given["stories"] = []string{"sign in and out", "an address for each view"}
 	tellStories(t, modules, given, 2)
 	g.stop()
+}
+
+// browserOf returns the path of a browser, and the folder of the stories.
+func browserOf(t *testing.T) (chromium, modules string) {
+	t.Helper()
+	chromium, err := findBrowser()
+	need(t, "a browser", err)
+	modules, err = filepath.Abs("../../../infra/test/browser")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(modules, "node_modules/playwright-core"))
+	}
+	need(t, "the driver of a browser (make deps)", err)
+	return chromium, modules
 }
 
 // findBrowser returns the path of a Chromium.
@@ -195,8 +201,16 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 	return g, r
 }
 
+// A toldStory is a story as stories.mjs prints it.
+type toldStory struct {
+	Story, Problem string
+	MS             int
+	Figures        string   // what it measured
+	Calls          []string // paths of the API that pages asked for
+}
+
 // tellStories runs stories, and expects a number of them.
-func tellStories(t *testing.T, dir string, given map[string]any, want int) {
+func tellStories(t *testing.T, dir string, given map[string]any, want int) (all []toldStory) {
 	argument, err := json.Marshal(given)
 	if err != nil {
 		t.Fatal(err)
@@ -214,24 +228,24 @@ func tellStories(t *testing.T, dir string, given map[string]any, want int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := 0
-	for lines := bufio.NewScanner(out); lines.Scan(); told++ {
-		var story struct {
-			Story, Problem string
-			MS             int
-		}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var story toldStory
 		if err := json.Unmarshal(lines.Bytes(), &story); err != nil {
 			t.Errorf("%s: %v", lines.Bytes(), err)
 			continue
 		}
+		all = append(all, story)
 		t.Run(story.Story, func(t *testing.T) {
-			t.Logf("%d ms", story.MS)
+			t.Logf("%d ms %s", story.MS, story.Figures)
 			if story.Problem != "" {
 				t.Error(story.Problem)
 			}
 		})
 	}
-	if err := c.Wait(); err != nil || told != want {
-		t.Errorf("%d stories, want %d; %v %s", told, want, err, &stderr)
+	if err := c.Wait(); err != nil || len(all) != want {
+		t.Errorf("%d stories, want %d; %v %s", len(all), want, err, &stderr)
 	}
+	return all
 }
