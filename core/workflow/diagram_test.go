@@ -227,8 +227,13 @@ steps:
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
+	var inside []string
 	for _, s := range drawn.Steps {
 		known[s.Key] = true
+		inside = append(inside, fmt.Sprintf("%s in %q, branch %q", s.Key, s.Within, s.Branch))
+	}
+	if want := []string{`both in "", branch ""`, `both/a in "both", branch "a"`, `both/b/b in "both", branch "b"`, `both/b/c in "both", branch "b"`, `both/b/c/*/d in "both/b/c", branch ""`, `last in "", branch ""`}; !slices.Equal(inside, want) {
+		t.Errorf("steps = %q, want %q", inside, want)
 	}
 	keys := map[string]int{}
 	var key func(s core.Step) string
