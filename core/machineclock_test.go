@@ -54,6 +54,7 @@ func init() {
 		{"core/telemetry/metrics/storeholds.go", 3, duration},
 		{"core/telemetry/metrics/storelines.go", 5, duration},
 		{"core/telemetry/metrics/storeoperations.go", 8, duration},
+		{"core/telemetry/metrics/storeminutes.go", 4, duration},
 		{"core/telemetry/metrics/storereads.go", many, duration},
 		{"store/audit.go", 2, duration},
 		{"store/purge.go", 6, duration},

@@ -457,6 +457,7 @@ type Store interface {
 	Chronicle
 	Operations
 	OperationLog
+	Minutes
 	Holds
 	Lines
 	Audit

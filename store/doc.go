@@ -75,7 +75,7 @@
 //   - Audit: audit.go. The methods that change something for an operator add its statements.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
-//   - OperationLog: operations.go, with its statements in operationsql.go.
+//   - OperationLog: operations.go, with its statements in operationsql.go. Minutes: minutes.go.
 //   - Upkeep: schema.go (Migrate), purge.go with purgesize.go, sweep.go, turns.go, rehearse.go
 //     and upkeep.go. timed.go measures the database's clock.
 //

@@ -30,6 +30,8 @@ func (d Dialect) sql(text string) string {
 			return fillIn(d.createDoneSQL, rest)
 		case "create_canceled":
 			return fillIn(d.createCanceledSQL, rest)
+		case "sum":
+			return fillIn(d.sum, rest)
 		case "lock_rows":
 			return fillIn(d.lockRows, rest)
 		case "from":

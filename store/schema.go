@@ -256,6 +256,17 @@ var schemaSteps = []string{
 		action {key} NOT NULL,
 		target {key} NOT NULL,
 		detail {text} NOT NULL) {options audit}`,
+	// What each process counted in each minute, for curves. at is the beginning of the minute, lane that
+	// of a consumer or of a source. process is '' if the events themselves were counted.
+	61: `CREATE TABLE IF NOT EXISTS minutes (
+		at {int} NOT NULL,
+		lane {key} NOT NULL,
+		process {key} NOT NULL,
+		accepted {int} NOT NULL,
+		completed {int} NOT NULL,
+		failed {int} NOT NULL,
+		dead {int} NOT NULL,
+		PRIMARY KEY (at, lane, process)) {options minutes}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

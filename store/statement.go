@@ -69,6 +69,7 @@ type statements struct {
 	cancelSQL
 	replaySQL
 	operationsSQL
+	minutesSQL
 	turnsSQL
 	purgeSQL
 	sweepSQL
@@ -97,6 +98,7 @@ func newStatements(d Dialect) statements {
 		cancelSQL:     newCancelSQL(d),
 		replaySQL:     newReplaySQL(d),
 		operationsSQL: newOperationsSQL(d),
+		minutesSQL:    newMinutesSQL(d),
 		turnsSQL:      newTurnsSQL(d),
 		purgeSQL:      newPurgeSQL(d),
 		sweepSQL:      newSweepSQL(d),

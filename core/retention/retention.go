@@ -1,6 +1,7 @@
 // Package retention deletes finished records that are old enough: events, jobs with their
 // attempts, runs with their steps and history, operations, and entries of the audit. Their delivery ids and keys are deleted
-// too, and then identify no repeats any more.
+// too, and then identify no repeats any more. It also deletes old
+// counts of minutes.
 //
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
 // not at once. The store deletes a small batch at a time and pauses between batches, so that
@@ -36,6 +37,10 @@ const batch = 500
 // their scripts, so in a minute fewer come in.
 const auditBatch = 5000
 
+// minutesKept is for how long counts of minutes are kept, whatever the configured time: they are for
+// curves of the last day.
+const minutesKept = 25 * time.Hour
+
 // name is the name of the turn.
 const name = "purge"
 
@@ -44,6 +49,7 @@ type Upkeep interface {
 	Purge(ctx context.Context, before time.Time, limit int) (n int, more bool, err error)
 	PurgeOperations(ctx context.Context, before time.Time) error
 	PurgeAudit(ctx context.Context, before time.Time, limit int) (int, error)
+	PurgeMinutes(ctx context.Context, before time.Time) error
 	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
 }
 
@@ -96,6 +102,9 @@ func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 	if err == nil && mine {
 		if err = p.purge(ctx, b); err == nil {
 			err = p.Upkeep.PurgeOperations(ctx, p.Clock().Add(-p.keep))
+		}
+		if err == nil {
+			err = p.Upkeep.PurgeMinutes(ctx, p.Clock().Add(-minutesKept))
 		}
 		if err == nil && !over(b, p.Clock(), 0) {
 			_, err = p.Upkeep.PurgeAudit(ctx, p.Clock().Add(-p.audit), auditBatch)

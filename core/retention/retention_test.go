@@ -27,6 +27,7 @@ type shelf struct {
 
 	operations time.Time // of the last PurgeOperations
 	audited    time.Time // of the last PurgeAudit
+	minutes    time.Time // of the last PurgeMinutes
 
 	asked, purged []time.Time
 	before        []time.Time
@@ -42,6 +43,12 @@ func (s *shelf) PurgeOperations(_ context.Context, before time.Time) error {
 func (s *shelf) PurgeAudit(_ context.Context, before time.Time, _ int) (int, error) {
 	s.audited = before
 	return 0, nil
+}
+
+// PurgeMinutes records the time of the last call.
+func (s *shelf) PurgeMinutes(_ context.Context, before time.Time) error {
+	s.minutes = before
+	return nil
 }
 
 func (s *shelf) Turn(_ context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
@@ -121,6 +128,14 @@ func TestOncePerMinute(t *testing.T) {
 		}
 		if want := r.purged[0].Add(-kept); !r.before[0].Equal(want) {
 			t.Errorf("Purge before %v, want %v", r.before[0], want)
+		}
+		// The last pass has one batch. Counts of minutes are kept for 25 hours, other records as configured.
+		last := r.asked[4].Add(100 * time.Millisecond)
+		if want := last.Add(-25 * time.Hour); !r.minutes.Equal(want) {
+			t.Errorf("PurgeMinutes before %v, want %v", r.minutes, want)
+		}
+		if want := last.Add(-kept); !r.operations.Equal(want) {
+			t.Errorf("PurgeOperations before %v, want %v", r.operations, want)
 		}
 		r.wantFacts(t, core.Purged{Rows: 2500, Took: 300 * time.Millisecond})
 	})

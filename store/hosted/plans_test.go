@@ -157,7 +157,7 @@ var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "defin
 
 // few are the statements that may sort. The rows of a claim, the attempts of a job and the jobs that
 // enter lines are few. The listings of a lane's waiting jobs sort all of them.
-var few = []string{"claimed", "claimed_steps", "attempts", "sent_body", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines", "failures_retryable"}
+var few = []string{"claimed", "claimed_steps", "attempts", "sent_body", "join_line", "rejoin_line", "jobs_waiting", "jobs_in_lines", "failures_retryable", "sum_minutes"}
 
 // bad returns the steps of a plan whose cost grows with the tables.
 func (p plan) bad() (steps []string) {
@@ -246,7 +246,8 @@ func TestPlans(t *testing.T) {
 		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",
 		"vacate_slots", "stop_lines", "reentered", "still_held", "line_list", "count_places", "next_places", "stopped_by", "slot_holders", "dead_lined",
 		"lines_held", "fill_slots", "revive_holders", "start_lines", "revive_others", "tally_waiting", "depth_waiting", "jobs_in_lines",
-		"failures_dead", "failures_retryable", "waiting_beyond"} {
+		"failures_dead", "failures_retryable", "waiting_beyond",
+		"insert_minutes", "raise_minutes", "sum_minutes", "received", "oldest_minute", "purge_minutes"} {
 		if !names[name] {
 			t.Errorf("%s was not looked at", name)
 		}

@@ -121,7 +121,7 @@ func (e *explainer) explain(ctx context.Context, p part) plan {
 }
 
 // tables are the tables whose plans are checked, by their names in statements.
-var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "step_texts", "above0", "turns"}
+var tables = []string{"events", "jobs", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "step_texts", "above0", "turns", "minutes"}
 
 const (
 	busyLane = core.Lane("handler/busy")
@@ -193,6 +193,10 @@ var wanted = map[string]map[string]string{
 	"events":                   {"events": "PRIMARY"},
 	"jobs":                     {"jobs": "PRIMARY jobs_event"},
 	"jobs_near":                {"jobs": "PRIMARY"},
+	"raise_minutes":            {"minutes": "PRIMARY"},
+	"sum_minutes":              {"minutes": "PRIMARY"},
+	"purge_minutes":            {"minutes": "PRIMARY"},
+	"received":                 {"events": "events_by_source"},
 	"read_jobs":                {"jobs": "PRIMARY"},
 	"event_sources":            {"events": "PRIMARY"},
 	"jobs_waiting":             {"jobs": "jobs_waiting"},
@@ -321,7 +325,7 @@ var wanted = map[string]map[string]string{
 
 // smallSorts are the statements that sort only the few rows they found: the attempts of one job,
 // or the jobs of one claim.
-var smallSorts = []string{"attempts", "sent_body", "claimed", "claimed_steps", "jobs_waiting", "failures_retryable"}
+var smallSorts = []string{"sum_minutes", "attempts", "sent_body", "claimed", "claimed_steps", "jobs_waiting", "failures_retryable"}
 
 // walks are the statements that read along a whole index, or along events whose ids are as old as
 // their times, which is not so here.

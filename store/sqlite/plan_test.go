@@ -150,6 +150,8 @@ var wanted = map[string]string{
 	"cancel": "jobs_event (event_id=?)", "canceled": "jobs_event (event_id=?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
 	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
+	"raise_minutes": "PRIMARY KEY (at=? AND lane=? AND process=?)", "sum_minutes": "PRIMARY KEY (at>? AND at<?)", "purge_minutes": "PRIMARY KEY (at<?)",
+	"received":  "COVERING INDEX events_by_source (source=? AND id>? AND id<?)",
 	"over_runs": "runs_finished", "purge_steps": "steps_path", "purge_history": "PRIMARY KEY (run_id=?)", "purge_callbacks": "callbacks_step",
 }
 
@@ -161,7 +163,8 @@ func fine(name, step string) bool {
 	case strings.Contains(step, "USE TEMP B-TREE"):
 		// The jobs of a claim and the attempts of a job are few. A page of the jobs that wait in the lines
 		// of a lane sorts all of them. Failures sorts the retryable ones among a bounded number of jobs.
-		return name == "failures_retryable" || name == "jobs_in_lines" || name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "sent_body" || name == "jobs_waiting"
+		// Sums group the minutes of at most a day.
+		return name == "sum_minutes" || name == "failures_retryable" || name == "jobs_in_lines" || name == "claimed" || name == "claimed_steps" || name == "attempts" || name == "sent_body" || name == "jobs_waiting"
 	case strings.HasPrefix(step, "SCAN"):
 		for _, b := range bounded {
 			if strings.HasPrefix(step, b) {

@@ -71,6 +71,14 @@ var columnChecks = map[string]string{
 	"operation_picks.item":      saysSlice,
 	"operation_picks.operation": saysSlice,
 
+	"minutes.accepted":  saysCount,
+	"minutes.at":        saysCount,
+	"minutes.completed": saysCount,
+	"minutes.dead":      saysCount,
+	"minutes.failed":    saysCount,
+	"minutes.lane":      saysCount,
+	"minutes.process":   saysSum,
+
 	"cron_marks.schedule": saysMarks,
 	"cron_marks.source":   saysMarks,
 	"cron_marks.until_at": saysMarks,

@@ -33,6 +33,7 @@ type Model struct {
 	strays     map[core.Lane]time.Time // since when each lane is a stray
 	turns      map[string]time.Time    // the end of each turn, by name
 	operations map[core.ID]core.Operation
+	minutes    map[minuteRow]core.Counts
 	lines      map[lineName]*line
 	takenAt    time.Time // the time of the newest Take
 	parked     map[core.ID]parkedJob
@@ -57,7 +58,7 @@ func NewModel(clock core.Clock) *Model {
 	return &Model{
 		clock: clock, events: map[core.ID]core.Event{}, firsts: map[delivery]core.ID{},
 		jobs: map[core.ID]*core.Job{}, attempts: map[core.ID][]leased{}, marks: map[string]core.Mark{},
-		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, operations: map[core.ID]core.Operation{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
+		gates: map[core.Lane]*gate{}, strays: map[core.Lane]time.Time{}, turns: map[string]time.Time{}, operations: map[core.ID]core.Operation{}, minutes: map[minuteRow]core.Counts{}, lines: map[lineName]*line{}, parked: map[core.ID]parkedJob{}, numbers: map[core.Lane]time.Time{}, runRows: newRunRows(),
 		auditRows: auditRows{auditIDs: core.NewIDs(clock), entries: map[core.ID]core.AuditEntry{}},
 	}
 }

@@ -97,6 +97,7 @@ func (m *month) storeDay(day int) {
 	for _, j := range m.takeQuotas(core.Quota{Lane: core.OperationLane, N: 1, Hold: leaseTime}) {
 		m.settle(m.ended(j.Job, core.Completed))
 	}
+	m.count("P", core.LaneCounts{At: m.now.Truncate(time.Minute), Lane: m.lane, Counts: core.Counts{Completed: day}})
 	m.deliver()
 	m.pull()
 	m.passLine(day)

@@ -47,6 +47,7 @@ var unchecked = map[string]string{
 	"Nothing but PurgeAudit deletes an entry, and nothing changes one":                                                                                      "no other method has a statement for it",
 	"It is for a change that no other method of the store makes":                                                                                            "a reason",
 	"See [Line]": "a reference",
+	"Minutes keeps how much happened in each minute":                                                               "a title",
 	"An OperationLog stores operations and does their slices":                                                      "a title",
 	"Otherwise the caller reads from the old cursor again: the matches that it finds then are those that are left": "a demand on callers",
 }
@@ -62,7 +63,7 @@ func TestEachSentenceHasACheck(t *testing.T) {
 		}
 	}
 	said := map[string]bool{}
-	for _, file := range []string{"store.go", "transition.go", "line.go", "operation.go", "audit.go"} {
+	for _, file := range []string{"store.go", "transition.go", "line.go", "operation.go", "audit.go", "minutes.go"} {
 		for _, s := range sentences(t, "../../core/"+file) {
 			said[s] = true
 			if !held[s] && unchecked[s] == "" {
@@ -70,7 +71,7 @@ func TestEachSentenceHasACheck(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range []role{inbox, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, operationLog, queues, audits} {
+	for _, g := range []role{inbox, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, operationLog, minutes, queues, audits} {
 		for _, c := range g.checks {
 			if !said[c.sentence] {
 				t.Errorf("the check %q is no sentence of core/store.go, core/transition.go or core/line.go", c.sentence)

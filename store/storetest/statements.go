@@ -52,6 +52,7 @@ func EachStatement(t *testing.T, s core.Store, lane core.Lane) {
 	eachOperation(r, taken[0])
 	eachSlice(r, taken[0])
 	eachAudit(r)
+	eachMinute(r)
 	eachPurge(r)
 }
 
@@ -304,4 +305,14 @@ func eachSlice(r *rig, j core.TakenJob) {
 	if err := r.store.PurgeOperations(context.Background(), time.UnixMilli(1600)); err != nil {
 		r.Errorf("PurgeOperations failed: %v", err)
 	}
+}
+
+// eachMinute counts minutes and reads them.
+func eachMinute(r *rig) {
+	r.count("P", counted(0, r.lane, core.Counts{Completed: 1}), counted(1, r.lane, core.Counts{Completed: 1}))
+	if _, err := r.store.SumMinutes(context.Background(), first, first.Add(time.Hour), time.Minute); err != nil {
+		r.Errorf("SumMinutes failed: %v", err)
+	}
+	r.received(0, "shop", "other")
+	r.purgeAt(1)
 }

@@ -39,6 +39,7 @@ type ops struct {
 	chronicleOps
 	operationsOps
 	operationLogOps
+	minutesOps
 	holdsOps
 	auditOps
 	linesOps
@@ -63,6 +64,7 @@ func newOps(f factory) *ops {
 		chronicleOps:    newChronicleOps(m),
 		operationsOps:   newOperationsOps(m),
 		operationLogOps: newOperationLogOps(m),
+		minutesOps:      newMinutesOps(m),
 		holdsOps:        newHoldsOps(m),
 		auditOps:        newAuditOps(m),
 		linesOps:        newLinesOps(m),

@@ -183,6 +183,22 @@ func (f *recorder) PurgeOperations(context.Context, time.Time) error {
 	return f.answer("PurgeOperations")
 }
 
+func (f *recorder) CountMinutes(context.Context, core.ID, []core.LaneCounts) error {
+	return f.answer("CountMinutes")
+}
+
+func (f *recorder) SumMinutes(context.Context, time.Time, time.Time, time.Duration) (r []core.LaneCounts, err error) {
+	return r, f.answer("SumMinutes")
+}
+
+func (f *recorder) Received(context.Context, time.Time, time.Time, []string) (r map[string]int, err error) {
+	return r, f.answer("Received")
+}
+
+func (f *recorder) PurgeMinutes(context.Context, time.Time) error {
+	return f.answer("PurgeMinutes")
+}
+
 func (f *recorder) LinesOf(context.Context, core.Lane, int, ...string) (r []core.LineJobs, err error) {
 	return r, f.answer("LinesOf")
 }

@@ -321,6 +321,17 @@ CREATE TABLE IF NOT EXISTS audit (
   target TEXT NOT NULL,
   detail TEXT NOT NULL) WITHOUT ROWID
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS minutes (
+  at INTEGER NOT NULL,
+  lane TEXT NOT NULL,
+  process TEXT NOT NULL,
+  accepted INTEGER NOT NULL,
+  completed INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  dead INTEGER NOT NULL,
+  PRIMARY KEY (at, lane, process)) WITHOUT ROWID
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

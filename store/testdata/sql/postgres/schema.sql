@@ -337,6 +337,17 @@ CREATE TABLE IF NOT EXISTS audit (
   target TEXT COLLATE "C" NOT NULL,
   detail TEXT NOT NULL)
 
+-- schema_step
+CREATE TABLE IF NOT EXISTS minutes (
+  at BIGINT NOT NULL,
+  lane TEXT COLLATE "C" NOT NULL,
+  process TEXT COLLATE "C" NOT NULL,
+  accepted BIGINT NOT NULL,
+  completed BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  dead BIGINT NOT NULL,
+  PRIMARY KEY (at, lane, process))
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)
