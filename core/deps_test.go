@@ -28,7 +28,7 @@ var rings = []struct {
 	{"pure: no IO, and no role of the store", []string{
 		"core/units", "core/endpoint", "core/curl", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
 	{"services: they decide, and do IO through roles", []string{
-		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/operate", "core/alert", "core/retention", "core/lines", "core/telemetry", "store"}},
+		"core/intake", "core/worker", "core/runner", "core/pull", "core/manage", "core/operate", "core/alert", "core/retention", "core/lines", "core/series", "core/telemetry", "store"}},
 	{"edges: HTTP, gRPC, metrics, databases", []string{
 		"core/wire", "core/web/...", "core/egress", "core/config/remote/...", "core/telemetry/metrics", "core/telemetry/traces",
 		"store/group", "store/sqlite", "store/postgres", "store/mysql", "store/hosted", "store/storetest"}},
@@ -82,6 +82,7 @@ var rules = []struct {
 	{"core/worker", module + "/core/workflow", false, "the worker gets the result of a step from the runner"},
 	{"core/retention", module + "/core/...", false, "the store decides which records are finished"},
 	{"core/lines", module + "/core/...", false, "the store decides which jobs a line admits"},
+	{"core/series", module + "/core/...", false, "what is counted is stated as facts"},
 	{"core/telemetry/...", module + "/core/config", false, "the caller passes the configured names"},
 	{"core/telemetry/traces", module + "/core/...", false, "traces are made from facts alone"},
 	{"core/gateway", module + "/core/config/remote/...", false, "the caller fetches the configuration before the gateway is assembled"},

@@ -57,7 +57,7 @@ func (s *Store) Received(ctx context.Context, from, until time.Time, sources []s
 	}
 	var rows [][]any
 	for _, source := range sources {
-		rows = append(rows, []any{source, source, string(core.FirstID(from)), string(core.FirstID(until))})
+		rows = append(rows, []any{source, source, string(core.FirstID(from)), source, string(core.FirstID(until))})
 	}
 	results, err := s.readBatch(ctx, s.sql.received.on(rows...))
 	if err != nil {
@@ -114,8 +114,17 @@ func newMinutesSQL(d Dialect) minutesSQL {
 			FROM (SELECT lane, process, at - at % ({limit}) AS span, accepted, completed, failed, dead
 				FROM minutes{use PRIMARY} WHERE at >= ? AND at < ?) AS counted GROUP BY lane, span`)),
 		received: reading("received", d.selectRanges(`r.source AS source, (SELECT COUNT(*) FROM events{use events_by_source}
-			WHERE events.source = r.same AND events.id >= r.from AND events.id < r.below) AS n`)),
+			WHERE `+d.eventsOf("r.same", ">=", "r.from")+` AND `+d.eventsOf("r.other", "<", "r.below")+`) AS n`)),
 		oldestMinute: reading("oldest_minute", t(`SELECT MIN(at) AS at FROM minutes`)),
 		purgeMinutes: writing("purge_minutes", t(`DELETE FROM minutes WHERE at < ?`)),
 	}
+}
+
+// eventsOf is one end of a range of the ids of a source's events, with columns of the row source. See
+// Dialect.idBound.
+func (d Dialect) eventsOf(source, operator, id string) string {
+	if d.compareAsRow {
+		return "(events.source, events.id) " + operator + " (" + source + ", " + id + ")"
+	}
+	return "events.source = " + source + " AND events.id " + operator + " " + id
 }

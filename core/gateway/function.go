@@ -9,6 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/series"
 )
 
 // A Part assembles the services of one kind of process: the program has all of them, and
@@ -61,6 +62,7 @@ func APIRoutes(g *Gateway) error {
 	if err := services(g); err != nil {
 		return err
 	}
+	g.Series.Delay = series.CensusDelay // before that, the worker's function may not have counted the events
 	g.handler = g.newHandler(g.config, g.console(g.config), g.apiPieces(g.config))
 	return nil
 }
@@ -68,6 +70,7 @@ func APIRoutes(g *Gateway) error {
 // Deliveries are the worker, the deletion of old records, and the filling of lines.
 // A function has no other routes beside them.
 func Deliveries(g *Gateway) (err error) {
+	g.assembleMinutes()
 	g.Purger = g.newPurger(g.config)
 	g.Filler = g.newFiller(g.config, g.shared.bell)
 	g.Worker, err = g.newWorker(g.config, g.shared.bell, g.obituaries.Of)
@@ -96,6 +99,7 @@ func (g *Gateway) assembleIntake() (err error) {
 // services assembles the services of consumers and operators.
 func services(g *Gateway) (err error) {
 	bell := g.shared.bell
+	g.assembleMinutes()
 	g.assembleHealth() // an operator who resets a breaker causes an alert
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
@@ -111,6 +115,8 @@ func services(g *Gateway) (err error) {
 	g.Lines = Lines(g.config, g.Store, g.Clock)
 	g.Lines.Bell, g.Lines.Observe = bell, g.observe
 	g.Stats = Statistics(g.config, g.Store, g.Clock)
+	g.Series = Series(g.config, g.Store, g.Clock)
+	g.Series.Unwritten, g.Series.Delay = g.shared.minutes.Unwritten, 0
 	// Operators, the worker and callbacks share one runner. So all changes of one run queue up in
 	// one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
@@ -154,5 +160,8 @@ func (g *Gateway) Quiet(ctx context.Context) {
 	g.Health.Flush(ctx)
 	if g.Stats != nil {
 		g.Stats.Quiet(ctx) // last: it only delays later answers
+	}
+	if g.Series != nil {
+		g.Series.Quiet(ctx)
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/eventgateway/gateway/core/pull"
 	"github.com/eventgateway/gateway/core/retention"
 	"github.com/eventgateway/gateway/core/runner"
+	"github.com/eventgateway/gateway/core/series"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/wire"
@@ -116,6 +117,9 @@ type Gateway struct {
 	Operations *manage.Operations
 	Lines      *manage.Lines
 	Stats      *manage.Statistics
+	Series     *manage.Series
+	Minutes    *series.Writer // stores the counts of this process
+	Census     *series.Census // counts stored events; only functions use it
 	// The parts that the services share. A gateway never changes them after it was assembled.
 	runner     *runner.Runner
 	obituaries *alert.Obituaries
@@ -164,7 +168,7 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	g := &Gateway{
 		Deps:     d,
 		vitals:   watched,
-		observe:  observer(d, shown(c)),
+		observe:  observer(d, shown(c), s),
 		drain:    time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
 		clients:  web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		config:   c,
@@ -202,8 +206,8 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 
 // observer returns an observer that passes facts to all observers, with places of alerts as
 // they are shown.
-func observer(d Deps, places core.Places) core.Observer {
-	all := []core.Observer{telemetry.Log(d.Log)}
+func observer(d Deps, places core.Places, s *shared) core.Observer {
+	all := []core.Observer{telemetry.Log(d.Log), func(f core.Fact) { s.minutes.Observe(f) }}
 	if d.Traces != nil {
 		all = append(all, d.Traces.Observe)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/alert"
+	"github.com/eventgateway/gateway/core/series"
 	"github.com/eventgateway/gateway/core/web"
 )
 
@@ -22,6 +23,11 @@ type shared struct {
 	tallies *alert.Tallies
 	moves   *alert.Moves
 	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if the process does not follow it
+
+	// minutes counts for curves, and writer stores the counts. A part that does not write them has
+	// none.
+	minutes *series.Counter
+	writer  *series.Writer
 
 	naming sync.Once
 	ids    *core.IDs // of all rows that this process stores, so that they only grow

@@ -5,6 +5,7 @@ import (
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/intake"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/series"
 )
 
 // The services of operators. The command line, which works beside a running gateway, uses
@@ -93,6 +94,13 @@ func Statistics(c *config.Config, store manage.StatsStore, clock core.Clock) *ma
 		lanes = append(lanes, core.SourceLane(s.Name))
 	}
 	return manage.NewStatistics(store, clock, lanes, shown(c))
+}
+
+// Series returns the service of the curves of all configured entries.
+func Series(c *config.Config, store manage.SeriesStore, clock core.Clock) *manage.Series {
+	s := manage.NewSeries(store, clock, names(c))
+	s.Delay = series.WriteDelay
+	return s
 }
 
 // Tail returns the service of news in the store.

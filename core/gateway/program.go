@@ -36,6 +36,8 @@ type Program struct {
 	reloads atomic.Int64  // calls of Reload
 	turn    chan struct{} // full while one of them is working
 
+	counting sync.WaitGroup // the goroutine that stores counts of minutes
+
 	mu      sync.Mutex
 	serving context.Context // of Serve; nil before
 	former  *generation     // the generation before the present one; nil if there was none
@@ -235,7 +237,9 @@ func (p *Program) begin(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.serving = ctx
-	p.now.Load().run(ctx, nil)
+	now := p.now.Load()
+	now.run(ctx, nil)
+	p.counting.Go(func() { now.Minutes.Run(ctx) })
 }
 
 // end is called when the program ends. The returned function returns when no work is
@@ -256,6 +260,8 @@ func (p *Program) end() (last *generation, ended func()) {
 		for _, g := range generations {
 			<-g.gone
 		}
+		p.counting.Wait()
+		generations[0].writeMinutes() // last, so that it has all that was counted
 	}
 }
 

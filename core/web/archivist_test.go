@@ -369,6 +369,21 @@ func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 	}}, a.say("stats")
 }
 
+func (a *archivist) Curves(_ context.Context, w manage.Window, lanes ...core.Lane) (manage.Curves, error) {
+	step, n := w.Steps()
+	c := manage.Curves{Window: w, From: noon.Add(-time.Duration(n) * step), Until: noon.Add(-time.Second), Step: step}
+	for _, lane := range append(lanes, "source/github", "handler/billing")[:2] {
+		curve := manage.Curve{Lane: lane, Steps: make([]core.Counts, 3)} // a window has more
+		if curve.Steps[1] = (core.Counts{Completed: 1200, Failed: 3, Dead: 1}); lane.Source() != "" {
+			curve.Steps[2] = core.Counts{Accepted: 7}
+			c.Sources = append(c.Sources, curve)
+			continue
+		}
+		c.Consumers = append(c.Consumers, curve)
+	}
+	return c, a.say("series %s %q", w, lanes)
+}
+
 func (a *archivist) Look(_ context.Context, c manage.Cursor, follow []core.ID) (manage.News, error) {
 	next := manage.Cursor{Event: eventNumber(2), Finished: noon.Add(time.Hour)}
 	news := manage.News{Next: next, Followed: len(follow)}

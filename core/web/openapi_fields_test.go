@@ -18,7 +18,7 @@ func TestEachFieldIsDescribed(t *testing.T) {
 	for name, record := range map[string]any{
 		"Job": wire.Job{}, "Attempt": wire.Attempt{}, "Event": wire.Event{}, "Run": wire.Run{},
 		"RunStory": wire.RunStory{}, "Step": wire.Step{}, "Entry": wire.Entry{}, "Queue": wire.Queue{}, "Message": wire.Message{}, "Wait": wire.Wait{}, "Hold": wire.Hold{},
-		"Line": wire.Line{}, "ErrorGroup": wire.ErrorGroup{}, "LineStory": wire.LineStory{}, "AuditEntry": wire.AuditEntry{}, "RunGraph": wire.RunGraph{}, "GraphStep": wire.GraphStep{}, "GraphWay": wire.GraphWay{}, "Execution": wire.Execution{},
+		"Line": wire.Line{}, "ErrorGroup": wire.ErrorGroup{}, "LineStory": wire.LineStory{}, "Series": wire.Series{}, "AuditEntry": wire.AuditEntry{}, "RunGraph": wire.RunGraph{}, "GraphStep": wire.GraphStep{}, "GraphWay": wire.GraphWay{}, "Execution": wire.Execution{},
 	} {
 		schema := doc.Components.Schemas[name]
 		if schema == nil {

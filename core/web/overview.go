@@ -18,6 +18,9 @@ type OverviewOptions struct {
 	// Stats returns the state of the gateway; see [manage.Statistics].
 	Stats func(context.Context) (manage.Stats, error)
 
+	// Curves returns how much happened in a window of time; see [manage.Series].
+	Curves func(ctx context.Context, w manage.Window, lanes ...core.Lane) (manage.Curves, error)
+
 	// Topology returns the topology of the configuration.
 	Topology func() wire.Topology
 
@@ -31,12 +34,13 @@ type OverviewOptions struct {
 	Tokens []Token
 }
 
-// Overview returns the routes about the whole gateway: its state, its configured entries, its news,
+// Overview returns the routes about the whole gateway: its state, its curves, its configured entries, its news,
 // its rules, and the list of its routes.
 func Overview(o OverviewOptions) Piece {
 	return func(r chi.Router, d *Door) {
 		v, token := &overviewRoutes{OverviewOptions: o}, newKeyring(o.Tokens)
 		r.Get("/api/stats", d.viewing(token, d.charged(listBytes, bare(v.stats))))
+		r.Get("/api/series", d.viewing(token, d.charged(seriesBytes, v.series)))
 		r.Get("/api/topology", d.viewing(token, d.charged(listBytes, bare(v.topology))))
 		r.Get("/api/tail", d.viewing(token, d.charged(d.pageBytes(), v.tail)))
 		r.Get("/api/config", d.viewing(token, d.charged(rulesBytes, bare(v.rules))))
@@ -58,6 +62,62 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 	}
 	writeJSON(w, http.StatusOK, wire.StatsOf(stats))
 	return nil
+}
+
+// seriesBytes is about how much memory the curves of 200 names of a day take, with their reply.
+const seriesBytes = 2 << 20
+
+// series answers with the curves of a window, of all names or of those in the query.
+func (v *overviewRoutes) series(w http.ResponseWriter, r *http.Request) error {
+	query, err := queryOf(r, "window", "consumer", "source")
+	if err != nil {
+		return err
+	}
+	text, _, err := query.text("window")
+	if err != nil {
+		return err
+	}
+	window, err := manage.ParseWindow(clip(text))
+	if err != nil {
+		return err
+	}
+	lanes, err := lanesOf(query)
+	if err != nil {
+		return err
+	}
+	curves, err := v.Curves(r.Context(), window, lanes...)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, wire.SeriesOf(curves))
+	return nil
+}
+
+// lanesOf returns the lanes of the consumer and of the source that a query names.
+func lanesOf(q query) (lanes []core.Lane, err error) {
+	consumer, given, err := q.text("consumer")
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		lane, ok := wire.ParseConsumer(consumer)
+		if !ok || lane.Alert() {
+			return nil, core.Refuse(core.Invalid, "consumer must be the name of a handler, or queue/ or workflow/ and the name of one; not %s", quote(consumer))
+		}
+		lanes = append(lanes, lane)
+	}
+	source, given, err := q.text("source")
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		lane, ok := wire.ParseTarget(string(core.SourceLane(source)))
+		if !ok {
+			return nil, core.Refuse(core.Invalid, "source must be the name of a source, not %s", quote(source))
+		}
+		lanes = append(lanes, lane)
+	}
+	return lanes, nil
 }
 
 // topology answers with the topology of the configuration.

@@ -32,6 +32,7 @@ var roles = map[Route]core.Role{
 	{"GET", "/api/workflow-runs/{id}"}:               core.RoleRead,
 	{"GET", "/api/workflow-runs/{id}/graph"}:         core.RoleRead,
 	{"GET", "/api/workflow-runs/{id}/step"}:          core.RoleRead,
+	{"GET", "/api/series"}:                           core.RoleRead,
 	{"GET", "/api/stats"}:                            core.RoleRead,
 	{"GET", "/api/config"}:                           core.RoleRead, // without secrets
 	{"GET", "/api/tail"}:                             core.RoleRead,

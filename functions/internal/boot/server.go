@@ -62,5 +62,8 @@ func (s *server) settle(ctx context.Context, a *assembly) {
 	quiet, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
 	a.Quiet(quiet)
+	if a.Minutes != nil {
+		s.storeMinutes(ctx, a.Minutes.WriteFinished)
+	}
 	a.nudger.flush(ctx) // flush has its own time bound
 }

@@ -132,7 +132,8 @@ func (w *workReport) add(r core.Report) {
 	w.Lost += r.Lost
 }
 
-// work delivers due jobs. A scheduled invocation also deletes old records, and fills lines.
+// work delivers due jobs. A scheduled invocation also deletes old records, fills lines, and counts
+// the events that other functions accepted.
 func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, error) {
 	brief, err := f.brief()
 	if err != nil {
@@ -140,6 +141,7 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 	}
 	b := core.Budget{Until: in.until(workFor), End: in.end, Rest: a.Rest, Brief: brief}
 	var report workReport
+	defer f.storeMinutes(ctx, a.Minutes.WriteAll)
 	if in.nudged {
 		v := f.newVigil(a, in, b)
 		v.begin(ctx)
@@ -151,6 +153,7 @@ func (f *function) work(ctx context.Context, a *assembly, in invocation) (any, e
 	var chores sync.WaitGroup
 	chores.Go(func() { f.purge(ctx, a, b) })
 	chores.Go(func() { f.fill(ctx, a, b) })
+	chores.Go(func() { f.countEvents(ctx, a) })
 	defer chores.Wait()
 	v := f.newVigil(a, in, b)
 	defer v.relieveAtEnd(ctx)()

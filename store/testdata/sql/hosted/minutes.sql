@@ -31,10 +31,11 @@ SELECT r.source_ AS source,
   FROM events
   WHERE events.source = r.same_
     AND events.id >= r.from_
+    AND events.source = r.other_
     AND events.id < r.below_) AS n
 FROM
-  (SELECT column1 AS source_, column2 AS same_, column3 AS from_, column4 AS below_
-  FROM (VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/)) AS r
+  (SELECT column1 AS source_, column2 AS same_, column3 AS from_, column4 AS other_, column5 AS below_
+  FROM (VALUES (?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?)/*row*/)) AS r
 WHERE 1 = 1
 
 -- oldest_minute

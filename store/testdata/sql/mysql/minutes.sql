@@ -32,6 +32,7 @@ SELECT ? AS source,
   FROM events FORCE INDEX (`events_by_source`)
   WHERE events.source = ?
     AND events.id >= ?
+    AND events.source = ?
     AND events.id < ?) AS n
 WHERE 1 = 1
 

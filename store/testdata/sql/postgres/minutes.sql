@@ -30,10 +30,9 @@ SELECT lane, span, SUM(CASE WHEN process = '' THEN accepted ELSE 0 END)::bigint 
 SELECT r.source_ AS source,
   (SELECT COUNT(*)
   FROM events
-  WHERE events.source = r.same_
-    AND events.id >= r.from_
-    AND events.id < r.below_) AS n
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS r(source_, same_, from_, below_)
+  WHERE (events.source, events.id) >= (r.same_, r.from_)
+    AND (events.source, events.id) < (r.other_, r.below_)) AS n
+FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(source_, same_, from_, other_, below_)
 WHERE 1 = 1
 
 -- oldest_minute

@@ -27,6 +27,7 @@ SELECT ? AS source,
   FROM events
   WHERE events.source = ?
     AND events.id >= ?
+    AND events.source = ?
     AND events.id < ?) AS n
 WHERE 1 = 1
 
