@@ -72,6 +72,7 @@ type operator struct {
 	runs   runService
 	tail   tailService
 	stats  func(context.Context) (wire.Stats, error) // the state of everything that is configured
+	series func(context.Context, manage.Window, ...core.Lane) (wire.Series, error)
 
 	breakers breakerService
 	holds    holdService
@@ -142,7 +143,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 	// An event's jobs are shown with the reasons why they wait, which depend on the gates of
 	// their lanes.
 	events.Waits = jobs.Waits
-	stats := gateway.Statistics(cfg, s, clock)
+	stats, curves := gateway.Statistics(cfg, s, clock), gateway.Series(cfg, s, clock)
 	return &operator{
 		cfg:    cfg,
 		events: events,
@@ -153,6 +154,10 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		stats: func(ctx context.Context) (wire.Stats, error) {
 			standing, err := stats.Stats(ctx)
 			return wire.StatsOf(standing), err
+		},
+		series: func(ctx context.Context, w manage.Window, lanes ...core.Lane) (wire.Series, error) {
+			c, err := curves.Curves(ctx, w, lanes...)
+			return wire.SeriesOf(c), err
 		},
 
 		breakers: gateway.Breakers(cfg, s, clock),

@@ -205,7 +205,8 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 
 		operations: c.Operations(),
 
-		stats: c.Stats,
+		stats:  c.Stats,
+		series: c.Series,
 		handlers: func(ctx context.Context) ([]string, error) {
 			stats, err := c.Glance(ctx)
 			return wire.List(stats.Handlers, func(h wire.HandlerStats) string { return h.Name }), err

@@ -44,6 +44,7 @@ var commands = []func(*app) *cobra.Command{
 	newConsole,
 	newStatus,
 	newTopology,
+	newSeries,
 	newInspect,
 	newEvents,
 	newExport,

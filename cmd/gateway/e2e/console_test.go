@@ -5,9 +5,11 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -108,7 +110,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 20)
+	tellStories(t, modules, given, 21)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)
@@ -198,6 +200,7 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 63 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
 	})
 	mended.Store(true)
+	earlierMinutes(t, db.db)
 	return g, r
 }
 
@@ -207,6 +210,24 @@ type toldStory struct {
 	MS             int
 	Figures        string   // what it measured
 	Calls          []string // paths of the API that pages asked for
+}
+
+// earlierMinutes stores counts of the day before this test, as an earlier process left them: a busy day
+// with a bad quarter of an hour.
+func earlierMinutes(t *testing.T, db *sql.DB) {
+	now := time.Now().UTC().Truncate(time.Minute)
+	for ago := 1; ago < 20*60; ago++ {
+		at, n := now.Add(-time.Duration(ago)*time.Minute).UnixMilli(), 20+int(15*math.Sin(float64(ago)/90))+ago%7
+		failed, dead := 0, 0
+		if ago > 20 && ago < 36 {
+			failed, dead = n/2, n/8
+		}
+		_, err := db.Exec(`INSERT INTO minutes (at, lane, process, accepted, completed, failed, dead) VALUES
+			(?, 'source/app', 'earlier', ?, 0, 0, 0), (?, 'handler/fine', 'earlier', 0, ?, ?, ?)`, at, n, at, n-dead, failed, dead)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // tellStories runs stories, and expects a number of them.

@@ -193,6 +193,49 @@ const stories = {
     await tab.end();
   },
 
+  // The curves have the numbers of the API, as pictures, in words and as a table, and go on by
+  // themselves.
+  async 'curves'(browser) {
+    const sum = (list) => list.reduce((a, b) => a + b, 0);
+    const all = async (window, of) => {
+      const s = await api('GET', '/api/series?window=' + window);
+      const total = (rows, key) => sum(rows.filter((r) => !of || r.name === of).map((r) => sum(r[key])));
+      return { accepted: total(s.sources, 'accepted'), completed: total(s.consumers, 'completed'), failed: total(s.consumers, 'failed'), dead: total(s.consumers, 'dead') };
+    };
+    const tab = await Tab.open(browser, { role: 'read' });
+    const { page } = tab;
+    const picture = (what, n) => page.getByRole('img', { name: `${what}: ${n.toLocaleString('en')}, at most` }).waitFor();
+    let now = await all('hour');
+    check(now.accepted > 1000 && now.dead > 60 && now.failed > now.dead, 'the last hour: ' + JSON.stringify(now));
+    await picture('Events accepted in the last hour', now.accepted);
+    await picture('Deliveries completed in the last hour', now.completed);
+    await picture('Attempts failed in the last hour', now.failed);
+    await picture('Jobs died in the last hour', now.dead);
+    // What comes in now is in the picture without a reload.
+    await api('POST', '/events/calm/curved', {});
+    await until('the event is counted', async () => (await all('hour')).accepted > now.accepted);
+    await picture('Events accepted in the last hour', now.accepted + 1);
+    // The same as a table.
+    await page.getByText('Numbers').click();
+    const table = page.getByRole('table', { name: 'The last hour' });
+    await table.waitFor();
+    const cells = await table.locator('tbody tr td:nth-child(2)').allInnerTexts();
+    check(cells.length === 60 && sum(cells.map((c) => Number(c.replaceAll(',', '')))) >= now.accepted + 1, 'the table has ' + cells);
+    await tab.clean('curves with the table');
+    // A day, and one consumer, have an address of their own.
+    await page.getByLabel('Curves of').selectOption('day');
+    await page.waitForURL(/window=day/);
+    await page.getByLabel('Source or consumer').selectOption('failing');
+    await page.waitForURL(/of=failing/);
+    now = await all('day', 'failing');
+    await page.reload();
+    await picture('Jobs died in the last day', now.dead);
+    check((await page.getByRole('img', { name: /Events accepted/ }).count()) === 0, 'a consumer accepts no events');
+    await page.getByRole('img', { name: 'Deliveries completed in the last day: none' }).waitFor();
+    if (given.pictures) await page.screenshot({ path: given.pictures + '/curves-of-one.png', fullPage: true });
+    await tab.end();
+  },
+
   // One failed delivery among many: by its error to the job, what was answered, and retried.
   async 'find a failure and retry it'(browser) {
     const tab = await Tab.open(browser);

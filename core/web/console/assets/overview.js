@@ -2,6 +2,7 @@
 import { html } from './lib.js';
 import { read, useRead } from './api.js';
 import { to } from './place.js';
+import { Curves } from './curves.js';
 import { count, Page, plural, Problem, span, Status, Table } from './ui.js';
 
 // states returns the state of each consumer by its name.
@@ -80,7 +81,7 @@ const numbers = [
   ['completed', 'completed', { status: 'completed' }],
 ];
 
-export function Overview({ stats }) {
+export function Overview({ params, stats }) {
   const topology = useRead(() => read('topology'), []);
   const now = stats.data;
   if (!topology.data || !now) return html`<${Page} title="Overview"><${Problem} error=${topology.error || stats.error} again=${topology.again} />${!topology.error && !stats.error && html`<p class="muted" aria-busy="true">Reading …</p>`}<//>`;
@@ -91,6 +92,7 @@ export function Overview({ stats }) {
     <${Problem} error=${stats.error} />
     <div class="cards">${numbers.filter(([key]) => now.jobs[key] || key !== 'waiting').map(([key, text, params, tone]) =>
       html`<a class=${'card number ' + (tone && now.jobs[key] ? tone : '')} href=${to(['jobs'], params)}><b>${count(now.jobs[key])}</b><span>${text}</span></a>`)}</div>
+    <${Curves} params=${params} />
     ${topology.data.sources.length ? html`<${Picture} topology=${topology.data} now=${now} />` : html`<p class="empty">No source is configured. A source is where events come in.</p>`}
     <${Table} caption="Consumers" rows=${rows} empty="No handler, queue or workflow is configured." link=${(r) => to(['jobs'], { handler: r.name })} columns=${[
       { name: 'Consumer', cell: (r) => r.name },
