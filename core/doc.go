@@ -140,6 +140,8 @@
 //   - cancel: to end the jobs of an event that wait, or a run that is not finished.
 //   - turn: the right of one process to do a periodic duty once. See [Upkeep].
 //   - purge: to delete finished records that are old enough.
+//   - counts of a minute: how many events of a source came in, and how many deliveries of a consumer ended
+//     how, in one minute of one process. See [Minutes].
 //   - drain: to delete the jobs of one lane.
 //   - audit: who changed what, when and from where. A change is what an operator asks for, and its
 //     entry is stored in the commit that makes it. See [Audit].
