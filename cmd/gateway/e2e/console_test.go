@@ -215,6 +215,18 @@ type toldStory struct {
 // earlierMinutes stores counts of the day before this test, as an earlier process left them: a busy day
 // with a bad quarter of an hour.
 func earlierMinutes(t *testing.T, db *sql.DB) {
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	do := func(sql string, args ...any) {
+		if _, err := c.ExecContext(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("PRAGMA busy_timeout = 10000") // the gateway writes as well
+	do("BEGIN IMMEDIATE")
 	now := time.Now().UTC().Truncate(time.Minute)
 	for ago := 1; ago < 20*60; ago++ {
 		at, n := now.Add(-time.Duration(ago)*time.Minute).UnixMilli(), 20+int(15*math.Sin(float64(ago)/90))+ago%7
@@ -222,12 +234,10 @@ func earlierMinutes(t *testing.T, db *sql.DB) {
 		if ago > 20 && ago < 36 {
 			failed, dead = n/2, n/8
 		}
-		_, err := db.Exec(`INSERT INTO minutes (at, lane, process, accepted, completed, failed, dead) VALUES
+		do(`INSERT INTO minutes (at, lane, process, accepted, completed, failed, dead) VALUES
 			(?, 'source/app', 'earlier', ?, 0, 0, 0), (?, 'handler/fine', 'earlier', 0, ?, ?, ?)`, at, n, at, n-dead, failed, dead)
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
+	do("COMMIT")
 }
 
 // tellStories runs stories, and expects a number of them.

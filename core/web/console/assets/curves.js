@@ -79,7 +79,7 @@ const Choice = ({ label, name, options, value, params }) => html`<label><span>${
 
 export function Curves({ params }) {
   const day = params.window === 'day';
-  const { data, error, again } = useRead(() => read('series', { window: day ? 'day' : 'hour' }), [day], day ? 30000 : 10000);
+  const { data, error, again } = useRead(() => read('series', { window: day ? 'day' : 'hour' }), [day], day ? 30000 : 5000);
   const names = data ? [...data.sources.map((s) => ['source/' + s.name, 'source ' + s.name]), ...data.consumers.map((c) => [c.name, c.name])] : [];
   const of = names.some(([id]) => id === params.of) ? params.of : '';
   const all = data && totals(data, of);
