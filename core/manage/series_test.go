@@ -65,6 +65,7 @@ func TestCurves(t *testing.T) {
 			s.Unwritten = func() []core.LaneCounts {
 				return []core.LaneCounts{
 					{At: minute(0), Lane: "handler/billing", Counts: core.Counts{Completed: 2}},
+					{At: minute(-1), Lane: "handler/billing", Counts: core.Counts{Failed: 1}},       // behind the end of what functions show
 					{At: minute(-2000), Lane: "handler/billing", Counts: core.Counts{Completed: 9}}, // before the window
 				}
 			}
@@ -87,6 +88,9 @@ func TestCurves(t *testing.T) {
 			want := map[int]core.Counts{}
 			if test.last >= 0 {
 				want[test.last] = core.Counts{Completed: 2}
+			}
+			if test.last > 0 {
+				want[test.last-1] = core.Counts{Failed: 1}
 			}
 			if i := int(minute(-60).Sub(c.From) / c.Step); !minute(-60).Before(c.From) {
 				want[i] = want[i].Add(core.Counts{Dead: 1})

@@ -23,6 +23,7 @@ type shelf struct {
 	calls  []time.Time
 	most   int // rows of a call
 	fails  error
+	during func()                    // is called while counts are stored
 	events map[string]map[string]int // by minute and source
 	asked  []string
 }
@@ -31,6 +32,9 @@ func (s *shelf) CountMinutes(_ context.Context, process core.ID, counts []core.L
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls, s.most = append(s.calls, time.Now()), max(s.most, len(counts))
+	if s.during != nil {
+		s.during()
+	}
 	if s.fails != nil {
 		return s.fails
 	}
@@ -201,6 +205,23 @@ func TestFinishedMinutes(t *testing.T) {
 			t.Errorf("%d calls of the store, want 1", len(r.calls))
 		}
 	})
+}
+
+// A fact that comes while its minute is being stored is not forgotten with the minute.
+func TestCountsWhileTheyAreStored(t *testing.T) {
+	at := time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC)
+	c, s := New(func() time.Time { return at }), &shelf{}
+	w := NewWriter(Deps{Store: s, Clock: func() time.Time { return at.Add(time.Minute) }, Process: "P"}, c)
+	c.Observe(settledIn("handler/h", core.Completed))
+	s.during = func() { c.Observe(settledIn("handler/h", core.Completed)) }
+	if err := w.WriteFinished(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.during = nil
+	if err := w.WriteFinished(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, map[string]core.Counts{"00:00:00 handler/h P": {Completed: 2}})
 }
 
 func TestTroubleLosesNothingForAnHour(t *testing.T) {
