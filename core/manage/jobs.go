@@ -9,15 +9,20 @@ import (
 
 // A JobStore has the methods of a store that Jobs uses.
 type JobStore interface {
+	AttemptStore
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Event(ctx context.Context, id core.ID) (core.Event, error)
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Failures(ctx context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error)
 	Events(ctx context.Context, f core.EventFilter) (core.Page[core.Event], error)
 	KindsOf(ctx context.Context, events []core.ID) (map[core.ID]core.EventKind, error)
+	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
+}
+
+// An AttemptStore reads the attempts of jobs.
+type AttemptStore interface {
 	Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error)
 	SentBody(ctx context.Context, job core.ID, number int) (string, error)
-	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
 }
 
 // Jobs are the stored jobs. They are safe for concurrent use.
