@@ -283,7 +283,7 @@ const stories = {
     await page.getByRole('status').getByText('Copied.').waitFor();
     const curl = await page.evaluate(() => navigator.clipboard.readText());
     check(curl === given.curl, `the page copies ${curl}, the command prints ${given.curl}`);
-    await page.getByText('Set first: X_API_KEY, URL_KEY.').waitFor();
+    await page.getByText('Set first: GATEWAY_HEADER_X_API_KEY, GATEWAY_QUERY_KEY.').waitFor();
     check(!/sesame-open|a-key-of/.test(await page.locator('main').innerText()), 'the page shows a secret');
     await tab.all('sent');
     const { job } = await some('failing');
@@ -446,7 +446,7 @@ const stories = {
     await step.getByText('status: 500').waitFor();
     await step.getByText('"total": 20').waitFor();
     await step.getByRole('link', { name: 'of its job' }).click();
-    await page.getByText('Reply').first().click();
+    await page.getByText('Reply', { exact: true }).first().click();
     await page.getByText('the printer has no paper').waitFor();
     await page.goBack();
 
@@ -486,7 +486,7 @@ const stories = {
     await page.getByRole('button', { name: 'Redrive from the start' }).waitFor();
 
     await api('POST', '/events/depot/parcel.ready', { total: 1, items });
-    const large = await until('a run of 120 items has completed', async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=completed')).workflow_runs.find((r) => r.id > run.id));
+    const large = await until('a run of 120 items has completed', async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=completed')).workflow_runs.find((r) => r.id > run.id), 60000);
     await tab.go('#/runs/' + large.id, 'ship');
     await page.getByRole('region', { name: 'Graph of the run' }).locator('.state').getByText('120 succeeded').waitFor();
     await page.getByText('Every step and the history').click();
@@ -792,7 +792,7 @@ const ofMany = {
     await tab.heading('needle');
     await page.getByText('Attempt 2', { exact: true }).waitFor();
     await page.getByText('Attempt 1', { exact: true }).waitFor();
-    await page.getByText('Reply').first().click();
+    await page.getByText('Reply', { exact: true }).first().click();
     await page.getByText('answer 422: the currency is not known').first().waitFor();
     await tab.picture('one-failure-of-many');
     check(errors < 5000 && dead < 5000, `errors after ${errors} ms, dead jobs after ${dead} ms`);
@@ -843,7 +843,7 @@ const ofMany = {
       await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
       await page.waitForTimeout(50);
       check(asked.size <= 2, `${at} asks for ${[...asked].join(', ')}`);
-      check(asked.size > 0, `${at} asks for nothing`);
+      check(asked.size > 0 || at === '#/manual', `${at} asks for nothing`); // the manual is no part of the API
       for (const call of asked) all.add(call);
     }
     await tab.end();
