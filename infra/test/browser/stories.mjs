@@ -133,7 +133,7 @@ const views = async () => {
   return [
     ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
-    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/manual', 'Manual'], ['#/manual/pull-queues', 'Pull queues'], ['#/nothing', 'Not found'],
+    ['#/lines', 'Lines'], ['#/queues', 'Queues'], ['#/queues/mail', 'mail'], ['#/runs', 'Workflow runs'], [`#/runs/${run}`, 'fulfil'], ['#/schedules', 'Schedules'], ['#/holds', 'Holds'], ['#/configuration', 'Configuration'], ['#/audit', 'Audit'], ['#/manual', 'Manual'], ['#/manual/pull-queues', 'Pull queues'], ['#/nothing', 'Not found'],
   ];
 };
 
@@ -574,7 +574,8 @@ const stories = {
   // A reader sees no button of a change, and the server refuses every one.
   async 'a reader changes nothing'(browser) {
     const tab = await Tab.open(browser, { role: 'read' });
-    for (const [at, heading] of await views()) {
+    check((await tab.page.getByRole('link', { name: 'Audit' }).count()) === 0, 'a reader is led to the audit');
+    for (const [at, heading] of (await views()).filter(([at]) => at !== '#/audit')) {
       await tab.go(at, heading);
       for (const name of ['Retry', 'Retry dead jobs', 'Retry all that match', 'Retry these', 'Cancel all that match', 'Replay', 'Replay all that match', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive'])
         check((await tab.page.getByRole('button', { name, exact: true }).count()) === 0, `${heading} has the button ${name}`);
@@ -733,6 +734,43 @@ const stories = {
     check(dead.length === 0, 'links that lead nowhere: ' + dead.join(', '));
     await tab.context.setOffline(false);
     tab.errors = tab.errors.filter((e) => !e.includes('ERR_INTERNET_DISCONNECTED')); // the numbers beside the pages
+    await tab.end();
+  },
+
+  // Jobs are searched by the error and the event, and what matches is changed as one.
+  async 'find jobs by their error'(browser) {
+    const tab = await Tab.open(browser, { at: '#/jobs' });
+    const { page } = tab;
+    await page.getByLabel('Error contains').fill('422');
+    await page.getByLabel('Event type').fill('order.rare');
+    await tab.press(page.getByRole('button', { name: 'Search' }));
+    await page.getByText(/jobs? (was|were) looked at/).waitFor();
+    await page.getByRole('row', { name: /sent .*422/ }).waitFor();
+    check((await page.locator('tbody tr').count()) === 1, 'other jobs are listed too');
+    check(page.url().includes('error=422') && page.url().includes('type=order.rare'), 'the address does not keep the search: ' + page.url());
+    await page.getByLabel('Event type').fill('order.unknown');
+    await tab.press(page.getByRole('button', { name: 'Search' }));
+    await page.getByText('No job matches.').waitFor();
+    await tab.end();
+  },
+
+  // Who changed what is listed for an admin, and found by who it was and by what was changed.
+  async 'the audit says who changed what'(browser) {
+    const tab = await Tab.open(browser);
+    const { page } = tab;
+    await tab.press(page.getByRole('link', { name: 'Audit' }));
+    await tab.heading('Audit');
+    await api('POST', '/api/holds', { target: 'fine', reason: 'a story <b>of</b> holds' });
+    await api('DELETE', '/api/holds?target=fine');
+    await page.getByRole('row', { name: /auth_token.* held fine .*reason: a story <b>of<\/b> holds/ }).first().waitFor();
+    await page.getByRole('row', { name: /auth_token.* released fine/ }).first().waitFor();
+    await page.getByLabel('Action').selectOption('holds.release');
+    await tab.press(page.getByRole('button', { name: 'Search' }));
+    await page.getByRole('row', { name: / released fine/ }).first().waitFor();
+    check((await page.getByRole('row', { name: / held / }).count()) === 0, 'a hold is listed among releases');
+    await page.getByLabel('Who').fill('nobody');
+    await tab.press(page.getByRole('button', { name: 'Search' }));
+    await page.getByText('No change was made, or none that fits.').waitFor();
     await tab.end();
   },
 

@@ -2,7 +2,7 @@
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { onSignedOut, read, session, useRead } from './api.js';
 import { place, set, setting, to, usePlace } from './place.js';
-import { count, Me, Page, plural, Problem, tell, Told } from './ui.js';
+import { count, Me, Page, plural, Problem, tell, Told, useMay } from './ui.js';
 import { Overview } from './overview.js';
 import { Event, Events } from './events.js';
 import { Failures, Job, Jobs } from './jobs.js';
@@ -10,10 +10,12 @@ import { Queue, Queues } from './queues.js';
 import { Lines } from './lines.js';
 import { Run, Runs } from './runs.js';
 import { Operation, Operations } from './operations.js';
+import { Audit } from './audit.js';
 import { Chapter, Manual } from './manual.js';
 import { Configuration, Holds, Schedules } from './flow.js';
 
-// The pages: the first part of the path, the text in the list, the page, and the page of one of them.
+// The pages: the first part of the path, the text in the list, the page, the page of one of them, and the role
+// that it needs if a reader may not see it.
 const pages = [
   { path: '', text: 'Overview', page: Overview },
   { path: 'events', text: 'Events', page: Events, one: Event },
@@ -26,6 +28,7 @@ const pages = [
   { path: 'schedules', text: 'Schedules', page: Schedules },
   { path: 'holds', text: 'Holds', page: Holds },
   { path: 'configuration', text: 'Configuration', page: Configuration },
+  { path: 'audit', text: 'Audit', page: Audit, role: 'admin' },
   { path: 'manual', text: 'Manual', page: Manual, one: Chapter },
 ];
 
@@ -126,7 +129,9 @@ function Frame({ me, leave }) {
   useKeys(help, () => again((n) => n + 1));
   const stats = useRead(() => read('stats'), [round], 5000);
   const [first, ...rest] = now.path;
-  const found = pages.find((p) => p.path === (first || ''));
+  const admin = useMay('admin');
+  const mine = pages.filter((p) => admin || p.role !== 'admin');
+  const found = mine.find((p) => p.path === (first || ''));
   let shown;
   if (!found || (rest.length && !found.one)) shown = html`<${Page} title="Not found"><p>There is no such page. <a href="#/">To the overview</a></p><//>`;
   else shown = html`<${rest.length ? found.one : found.page} key=${now.path.join('/') + ':' + round} id=${rest[0]} params=${now.params} stats=${stats} />`;
@@ -134,7 +139,7 @@ function Frame({ me, leave }) {
   <div class="frame">
     <aside class="side">
       <a class="brand" href="#/"><img src=${new URL('icon.svg', import.meta.url).pathname} alt="" />Event gateway</a>
-      <nav aria-label="Pages"><ul>${pages.map((p) => {
+      <nav aria-label="Pages"><ul>${mine.map((p) => {
         const n = p.bubble && stats.data ? p.bubble(stats.data) : 0;
         return html`<li><a href=${to(p.path ? [p.path] : [])} aria-current=${p === found ? 'page' : undefined}>${p.text}${n > 0 && html`<span class="bubble" title=${plural(n, p.of)}>${count(n)}<span class="unseen"> ${p.of}${n === 1 ? '' : 's'}</span></span>`}</a></li>`;
       })}</ul></nav>

@@ -44,11 +44,14 @@ export function consumers(stats) {
 
 const tabs = (now) => html`<nav class="tabs" aria-label="Views of jobs"><a href=${to(['jobs'])} aria-current=${now === 'jobs' ? 'page' : undefined}>All jobs</a><a href=${to(['failures'])} aria-current=${now === 'failures' ? 'page' : undefined}>By error</a></nav>`;
 
+// ofEvent returns the fields of a search that no index knows: they are about the event, and the last error.
+const ofEvent = ({ source, type, error }) => ({ ...(source && { source }), ...(type && { event_type: type }), ...(error && { error }) });
+
 // AllJobs are the changes of all jobs that a listing selects.
 function AllJobs({ params }) {
   const { status, handler } = params;
   if (handler?.startsWith('workflow/')) return null; // steps are left alone: their runs are redriven
-  const filter = (s) => () => ({ status: s, ...(handler && { consumer: handler }), ...(params.since && { since: since(params.since) }) });
+  const filter = (s) => () => ({ status: s, ...(handler && { consumer: handler }), ...(params.since && { since: since(params.since) }), ...ofEvent(params) });
   if (!status) return html`<${Bulk} label="Retry dead jobs" action="retry" filter=${filter('dead')} />`;
   if (status === 'dead' || status === 'canceled') return html`<${Bulk} label="Retry all that match" action="retry" filter=${filter(status)} />`;
   if (['available', 'scheduled', 'waiting', 'retryable'].includes(status)) return html`<${Bulk} label="Cancel all that match" danger action="cancel" filter=${filter(status)} />`;
@@ -56,7 +59,9 @@ function AllJobs({ params }) {
 }
 
 export function Jobs({ params, stats }) {
-  const { data, error, busy, again } = useRead(() => read('jobs', { status: params.status, handler: params.handler, since: since(params.since), after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : 3000);
+  const search = ofEvent(params);
+  const searched = Object.keys(search).length > 0;
+  const { data, error, busy, again } = useRead(() => read('jobs', { status: params.status, handler: params.handler, since: since(params.since), ...search, after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : searched ? 10000 : 3000);
   const rows = data?.jobs;
   return html`<${Page} title="Jobs" actions=${html`<${AllJobs} params=${params} />`}>
     ${tabs('jobs')}
@@ -64,10 +69,14 @@ export function Jobs({ params, stats }) {
       { name: 'status', label: 'Status', options: [['', 'all'], ...statuses.map((s) => [s, s])] },
       { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
       { name: 'since', label: 'Made', options: spans },
+      { name: 'source', label: 'Source' },
+      { name: 'type', label: 'Event type' },
+      { name: 'error', label: 'Error contains', wide: true },
     ]} />
     <${Problem} error=${error} again=${again} />
+    ${searched && data && html`<p class="muted">${plural(data.scanned, 'job was', 'jobs were')} looked at${data.has_more ? '. There are older ones' : ''}.</p>`}
     <${JobTable} rows=${rows} busy=${busy} empty="No job matches." />
-    <${Pager} path=${path} params=${params} next=${data?.has_more && rows[rows.length - 1].id} />
+    <${Pager} path=${path} params=${params} next=${searched ? data?.next : data?.has_more && rows[rows.length - 1].id} />
   <//>`;
 }
 
