@@ -77,10 +77,14 @@ func (s *Store) Received(ctx context.Context, from, until time.Time, sources []s
 // gateway that was stopped for a day does not delete all minutes of that day in one commit.
 func (s *Store) PurgeMinutes(ctx context.Context, before time.Time) error {
 	results, err := s.readBatch(ctx, s.sql.oldestMinute.with())
+	var row []any
+	if err == nil {
+		row, err = onlyRow(s.sql.oldestMinute, results[0].Rows)
+	}
 	if err != nil {
 		return fmt.Errorf("purge minutes: %w", err)
 	}
-	oldest := rowReader{results[0].Rows[0]}
+	oldest := rowReader{row}
 	first := oldest.time()
 	if first.IsZero() || !first.Before(before) {
 		return nil
