@@ -28,6 +28,13 @@ type shelf struct {
 	asked  []string
 }
 
+// fail makes later calls fail; nil makes them succeed.
+func (s *shelf) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = err
+}
+
 func (s *shelf) CountMinutes(_ context.Context, process core.ID, counts []core.LaneCounts) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,6 +158,7 @@ func TestMinutesAreWrittenWhenTheyAreOver(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute) // nothing is counted in most of these minutes
 		r.want(t, map[string]core.Counts{"00:00:00 handler/h P": {Completed: 2}, "00:01:00 handler/h P": {Completed: 1}})
+		synctest.Wait()
 		if len(r.calls) != 2 || len(r.minutes) != 0 {
 			t.Errorf("%d calls of the store and %d minutes in memory, want 2 and 0", len(r.calls), len(r.minutes))
 		}
@@ -227,17 +235,19 @@ func TestCountsWhileTheyAreStored(t *testing.T) {
 func TestTroubleLosesNothingForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begin(t)
-		r.fails = errors.New("away")
+		away := errors.New("away")
+		r.fail(away)
 		for range 70 {
 			for _, lane := range []core.Lane{"handler/a", "handler/b", "handler/c", "handler/d", "handler/e", "handler/f", "handler/g", "handler/h", "handler/i"} {
 				r.Counter.Observe(settledIn(lane, core.Completed))
 			}
 			time.Sleep(time.Minute)
 		}
-		if want := (core.Troubled{Doing: "count minutes", Err: r.fails}); len(r.facts) < 69 || r.facts[0] != want {
+		synctest.Wait()
+		if want := (core.Troubled{Doing: "count minutes", Err: away}); len(r.facts) < 69 || r.facts[0] != want {
 			t.Errorf("%d facts, first %v; want one each minute, %v", len(r.facts), r.facts[:1], want)
 		}
-		r.fails = nil
+		r.fail(nil)
 		time.Sleep(time.Minute)
 		r.stop()
 		if len(r.rows) != 60*9 || r.most != maxRows {
