@@ -85,7 +85,7 @@ func ParseAuditAction(s string) (AuditAction, error) {
 type Change struct {
 	Action AuditAction
 
-	// Target is what is changed: the id of a job, event, run or operation, a lane such as
+	// Target names the changed record: the id of a job, event, run or operation, a lane such as
 	// "handler/billing", or [AllTargets]. A longer text is cut to MaxAuditTarget bytes.
 	Target string
 

@@ -245,7 +245,7 @@ var schemaSteps = []string{
 		operation {key} NOT NULL,
 		item {key} NOT NULL,
 		PRIMARY KEY (operation, item)) {options operation_picks}`,
-	// Who changed what, see core.Audit. The time of an entry is that of its id. detail is a JSON
+	// Changes of operators, see core.Audit. The id of an entry has its time. detail is a JSON
 	// object, or empty.
 	60: `CREATE TABLE IF NOT EXISTS audit (
 		id {key} NOT NULL PRIMARY KEY,

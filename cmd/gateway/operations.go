@@ -186,7 +186,7 @@ func newOperationsCancel(a *app) *cobra.Command {
 	return a.operationCommand(&cobra.Command{
 		Use:   "cancel <operation id>",
 		Short: "End an operation",
-		Long: `End an operation after the slice that is being done. What it did stays done. An
+		Long: `End an operation after the slice that is being done. Its changes until then stay. An
 operation that is over is refused.`,
 		Example: `  gateway operations cancel 01JB2Q8Z1TN5W3C4E7G9HKMRSV`,
 	}, func(c *cobra.Command, op *operator, id core.ID) error {

@@ -183,7 +183,7 @@ func (a *app) begin(c *cobra.Command, o *operator, op core.Operation, f operatio
 	return follow.end(o.finish(ctx, begun.ID, follow.seen))
 }
 
-// finish waits for the end of an operation, and does its slices if nobody else can.
+// finish waits for the end of an operation. On a database it also does slices while no gateway does them.
 func (o *operator) finish(ctx context.Context, id core.ID, seen func(core.Operation)) (core.Operation, error) {
 	if o.drive != nil {
 		return o.drive(ctx, id, seen)

@@ -51,7 +51,7 @@ func operationsOf(c *config.Config, store operate.Store, clock core.Clock, ids *
 	return operations, nil
 }
 
-// Doer returns what does operations in a program that has no worker: see [operate.Doer.Drive].
+// Doer returns a Doer for a program that has no worker: see [operate.Doer.Drive].
 func Doer(c *config.Config, store core.Store, clock core.Clock) (*operate.Doer, error) {
 	ids := core.NewIDs(clock)
 	w, err := walker(c, store, ids)

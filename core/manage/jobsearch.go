@@ -85,8 +85,8 @@ func (j *Jobs) finish(ctx context.Context, found FoundJobs, source string, lane 
 	return found, err
 }
 
-// kinds reads the sources and types of the events of those jobs whose errors match, if the search
-// asks for them.
+// kinds reads the sources and types of events, for jobs with a matching error. It reads nothing if
+// the search has no source and no type.
 func (j *Jobs) kinds(ctx context.Context, s JobSearch, jobs []core.Job) (map[core.ID]core.EventKind, error) {
 	if s.Source == "" && s.Type == "" {
 		return nil, nil

@@ -47,7 +47,7 @@ type Curves struct {
 	Window Window
 	From   time.Time // when the first step begins
 
-	// Until is the end of what was counted. The last step has not ended if its end is later.
+	// Until is the end of the counted time. The last step has not ended if its end is later.
 	Until time.Time
 	Step  time.Duration
 

@@ -20,7 +20,7 @@ const (
 // look at it. It is for a program that has no worker, such as a command beside a gateway that runs or does
 // not run.
 //
-// Drive does the first slice. As long as nobody else does slices, it does the next ones too, at the
+// Drive does the first slice. As long as no other process does slices, Drive does the next ones too, at the
 // rate of the operation. If another process does them, Drive only looks on. So the rate is kept to, but
 // for a slice at the beginning, and an operation does not wait for a gateway that is not there.
 func (d *Doer) Drive(ctx context.Context, id core.ID, seen func(core.Operation)) (core.Operation, error) {

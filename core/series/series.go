@@ -50,7 +50,7 @@ type minute struct {
 // A cell has the counts of a source or consumer in a minute, and how much of them is stored.
 type cell struct{ counted, written core.Counts }
 
-// New makes a Counter. The clock is that of the database, by which minutes begin.
+// New makes a Counter. Minutes begin by clock, which shows the database's time.
 func New(clock core.Clock) *Counter {
 	return &Counter{clock: clock, minutes: map[int64]*minute{}}
 }

@@ -96,7 +96,7 @@ func (w *Writer) write(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// A row is what is to be written of a lane. Its Counts are those that no row in the store has yet,
+// A row has the counts of a lane that are to be written. Its Counts are those that no row in the store has yet,
 // and total is all that was counted.
 type row struct {
 	core.LaneCounts

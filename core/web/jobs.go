@@ -31,7 +31,7 @@ type JobManager interface {
 	RetryAll(ctx context.Context, lane core.Lane) (int, error)
 }
 
-// An AttemptManager serves the readers of what was sent and answered; see [manage.Jobs].
+// An AttemptManager serves the readers of attempts, with their requests and replies; see [manage.Jobs].
 type AttemptManager interface {
 	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
 	SentBody(ctx context.Context, id core.ID, number int) (string, error)

@@ -67,7 +67,7 @@ func (v *overviewRoutes) stats(w http.ResponseWriter, r *http.Request) error {
 // seriesBytes is about how much memory the curves of 200 names of a day take, with their reply.
 const seriesBytes = 2 << 20
 
-// series answers with the curves of a window, of all names or of those in the query.
+// series answers with the curves of a window, of all names or of the names in the query.
 func (v *overviewRoutes) series(w http.ResponseWriter, r *http.Request) error {
 	query, err := queryOf(r, "window", "consumer", "source")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 type Series struct {
 	Window string `json:"window"`       // hour or day
 	From   Time   `json:"from"`         // when the first step begins
-	Until  Time   `json:"until"`        // the end of what was counted: the last step may not have ended
+	Until  Time   `json:"until"`        // the end of the counted time; the last step may end later
 	Step   int    `json:"step_seconds"` // the length of a step
 	Steps  int    `json:"steps"`        // how many there are
 

@@ -149,7 +149,7 @@ func (n *net) key(i int) string { return n.blocks[i].steps[0].Key }
 
 func point(x, y int) core.Point { return core.Point{X: x, Y: y} }
 
-// labelAt returns the place of a label near the end of a line, the nth of those near this end. There
+// labelAt returns the place of a label near the end of a line, the nth label near this end. There
 // the lines of one step are farthest from each other.
 func labelAt(points []core.Point, nth int) core.Point {
 	last, before := points[len(points)-1], points[len(points)-2]

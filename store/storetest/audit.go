@@ -39,12 +39,12 @@ var audits = role{name: "Audit", checks: []check{
 	{saysAuditPurged, "", purgeAudits},
 }}
 
-// somebody is an actor with all fields.
-var somebody = core.Actor{Name: "alice", Role: core.RoleOperate, Address: "192.0.2.7", Via: core.ViaAPI}
+// anyActor is an actor with all fields.
+var anyActor = core.Actor{Name: "alice", Role: core.RoleOperate, Address: "192.0.2.7", Via: core.ViaAPI}
 
-// changing returns a context for a new change of a target, by somebody.
+// changing returns a context for a new change of a target, by anyActor.
 func changing(action core.AuditAction, target string) context.Context {
-	return core.WithChange(core.WithActor(context.Background(), somebody),
+	return core.WithChange(core.WithActor(context.Background(), anyActor),
 		core.Change{Action: action, Target: target, Detail: map[string]string{"reason": "it's \"due\" \\ 火", "until": "2026-01-02"}})
 }
 
@@ -317,7 +317,7 @@ func recordsChange(r *rig) {
 }
 
 func recordsNone(r *rig) {
-	if err := r.store.Record(core.WithActor(context.Background(), somebody)); err != nil {
+	if err := r.store.Record(core.WithActor(context.Background(), anyActor)); err != nil {
 		r.Errorf("Record without a change = %v", err)
 	}
 	if err := r.store.Record(core.WithChange(context.Background(), core.Change{Action: core.AuditReload})); err != nil {
