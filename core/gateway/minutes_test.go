@@ -66,11 +66,11 @@ queues:
 	}
 	for _, route := range []string{"GET /api/series", "GET /api/series?window=day"} {
 		var had map[string]int
-		for range 100 { // an answer is used for a second, and the last outcome may be under way
+		// An answer is used for a second, and the last outcome may be under way.
+		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
 			if had = sums(told[record.Series](t, g.Handler(), route, "")); cmp.Equal(had, want) {
 				break
 			}
-			time.Sleep(50 * time.Millisecond)
 		}
 		if diff := cmp.Diff(want, had); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", route, diff)

@@ -135,7 +135,7 @@ func TestCancelRings(t *testing.T) {
 	}
 }
 
-// The event of an operation is refused: without its job, the operation would run and be done by nobody.
+// The event of an operation is refused: without its job, no worker would do the operation, and it would run for ever.
 func TestCancelOperation(t *testing.T) {
 	e, w := desk(t, 0)
 	event := core.Event{ID: numbered(1), Source: core.AlertSource, Type: core.OperationEvent + "retry", Payload: []byte("{}"), CreatedAt: noon}

@@ -97,7 +97,7 @@ func TestFacts(t *testing.T) {
 			core.Counts{Completed: 3, Failed: 4, Dead: 1}},
 		{[]core.Fact{run(core.RunRunning), step(""), step("status: 500"), run(core.RunFailed), run(core.RunCompleted)}, "workflow/w",
 			core.Counts{Completed: 1, Failed: 1, Dead: 1}},
-		// What is no consumer's, and what is told by another fact.
+		// Facts about no consumer, and facts that repeat another one.
 		{[]core.Fact{accepted(core.AlertSource), core.Repeated{Source: "shop"}, core.Unverified{Source: "shop"}, settledIn("alert/3f", core.Dead),
 			settledIn(core.OperationLane, core.Completed), settledIn("workflow/w", core.Completed), pulled(core.MessagesReceived), pulled(core.MessagesDead),
 			pulled(core.MessagesReturned), run(core.RunCanceled)}, "", core.Counts{}},

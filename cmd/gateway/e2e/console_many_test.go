@@ -82,7 +82,7 @@ func (g *gateway) timed(path string, n int, pause time.Duration) (p50, p99 time.
 			g.t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer admin-admin-admin-admin-admin")
-		time.Sleep(pause)
+		<-time.After(pause)
 		began := time.Now()
 		reply, err := http.DefaultClient.Do(r)
 		if err != nil {
