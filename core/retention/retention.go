@@ -1,7 +1,7 @@
 // Package retention deletes finished records that are old enough: events, jobs with their
-// attempts, runs with their steps and history, operations, and entries of the audit. Their delivery ids and keys are deleted
-// too, and then identify no repeats any more. It also deletes old
-// counts of minutes.
+// attempts, runs with their steps and history, operations, and entries of the audit. Their
+// delivery ids and keys are deleted too, and then identify no repeats any more. It also deletes
+// old counts of minutes.
 //
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
 // not at once. The store deletes a small batch at a time and pauses between batches, so that
@@ -34,7 +34,7 @@ const (
 const batch = 500
 
 // auditBatch is how many entries of the audit a pass deletes. Entries are stored by people and
-// their scripts, so in a minute fewer come in.
+// their scripts, so in a few minutes fewer come in.
 const auditBatch = 5000
 
 // minutesKept is for how long counts of minutes are kept, whatever the configured time: they are for
@@ -100,18 +100,28 @@ func (p *Purger) pass(ctx context.Context, b core.Budget) error {
 	}
 	mine, err := p.Upkeep.Turn(ctx, p.Clock(), name, turn)
 	if err == nil && mine {
-		if err = p.purge(ctx, b); err == nil {
-			err = p.Upkeep.PurgeOperations(ctx, p.Clock().Add(-p.keep))
-		}
-		if err == nil {
-			err = p.Upkeep.PurgeMinutes(ctx, p.Clock().Add(-minutesKept))
-		}
+		err = p.purge(ctx, b)
 		if err == nil && !over(b, p.Clock(), 0) {
-			_, err = p.Upkeep.PurgeAudit(ctx, p.Clock().Add(-p.audit), auditBatch)
+			err = p.purgeOneKind(ctx)
 		}
 	}
 	if ctx.Err() != nil {
 		return nil
+	}
+	return err
+}
+
+// purgeOneKind deletes old records of one kind that grows slowly. A pass takes one kind and not all,
+// since each is a request on a database behind an API, which allows few. The choice is random, so
+// that every kind has its passes at any schedule of a function.
+func (p *Purger) purgeOneKind(ctx context.Context) (err error) {
+	switch now := p.Clock(); rand.N(3) {
+	case 0:
+		err = p.Upkeep.PurgeOperations(ctx, now.Add(-p.keep))
+	case 1:
+		err = p.Upkeep.PurgeMinutes(ctx, now.Add(-minutesKept))
+	default:
+		_, err = p.Upkeep.PurgeAudit(ctx, now.Add(-p.audit), auditBatch)
 	}
 	return err
 }

@@ -25,30 +25,37 @@ type shelf struct {
 	turns []bool // the answers of the first calls of Turn; later calls return true
 	fails error  // of Purge
 
-	operations time.Time // of the last PurgeOperations
-	audited    time.Time // of the last PurgeAudit
-	minutes    time.Time // of the last PurgeMinutes
+	failsKind error // of the calls that purge one kind of records
+
+	kinds map[string][]time.Duration // for how long each call but Purge keeps its records
 
 	asked, purged []time.Time
 	before        []time.Time
 }
 
-// PurgeOperations records the time of the last call.
+// PurgeOperations records its call.
 func (s *shelf) PurgeOperations(_ context.Context, before time.Time) error {
-	s.operations = before
-	return nil
+	s.record("operations", before)
+	return s.failsKind
 }
 
-// PurgeAudit records the time of the last call.
+// PurgeAudit records its call.
 func (s *shelf) PurgeAudit(_ context.Context, before time.Time, _ int) (int, error) {
-	s.audited = before
-	return 0, nil
+	s.record("audit", before)
+	return 0, s.failsKind
 }
 
-// PurgeMinutes records the time of the last call.
+// PurgeMinutes records its call.
 func (s *shelf) PurgeMinutes(_ context.Context, before time.Time) error {
-	s.minutes = before
-	return nil
+	s.record("minutes", before)
+	return s.failsKind
+}
+
+func (s *shelf) record(kind string, before time.Time) {
+	if s.kinds == nil {
+		s.kinds = map[string][]time.Duration{}
+	}
+	s.kinds[kind] = append(s.kinds[kind], time.Since(before))
 }
 
 func (s *shelf) Turn(_ context.Context, now time.Time, _ string, hold time.Duration) (bool, error) {
@@ -129,14 +136,6 @@ func TestOncePerMinute(t *testing.T) {
 		if want := r.purged[0].Add(-kept); !r.before[0].Equal(want) {
 			t.Errorf("Purge before %v, want %v", r.before[0], want)
 		}
-		// The last pass has one batch. Counts of minutes are kept for 25 hours, other records as configured.
-		last := r.asked[4].Add(100 * time.Millisecond)
-		if want := last.Add(-25 * time.Hour); !r.minutes.Equal(want) {
-			t.Errorf("PurgeMinutes before %v, want %v", r.minutes, want)
-		}
-		if want := last.Add(-kept); !r.operations.Equal(want) {
-			t.Errorf("PurgeOperations before %v, want %v", r.operations, want)
-		}
 		r.wantFacts(t, core.Purged{Rows: 2500, Took: 300 * time.Millisecond})
 	})
 }
@@ -154,16 +153,30 @@ func TestLooksOn(t *testing.T) {
 	})
 }
 
-// Operations are kept as long as other records, and the audit for a time of its own.
-func TestFurtherRecords(t *testing.T) {
+// A pass deletes one of the kinds that grow slowly, and every kind has its passes. Operations are
+// kept as long as events, the audit for a time of its own, and counts of minutes for 25 hours.
+func TestKindsThatGrowSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const passes = 200 // a kind is left out of all of them with a probability of 1e-35
 		r := newRun(&shelf{rows: 10})
-		if err := r.Tick(t.Context(), core.Budget{}); err != nil {
-			t.Errorf("Tick = %v, want none", err)
+		for range passes {
+			if err := r.Tick(t.Context(), core.Budget{}); err != nil {
+				t.Errorf("Tick = %v, want none", err)
+			}
 		}
-		if now := time.Now(); !r.operations.Equal(now.Add(-kept)) || !r.audited.Equal(now.Add(-keptAudit)) {
-			t.Errorf("operations before %v and the audit before %v are deleted, want before %v and %v",
-				r.operations, r.audited, now.Add(-kept), now.Add(-keptAudit))
+		calls := 0
+		for kind, want := range map[string]time.Duration{"operations": kept, "audit": keptAudit, "minutes": 25 * time.Hour} {
+			calls += len(r.kinds[kind])
+			if kept := slices.Compact(r.kinds[kind]); !slices.Equal(kept, []time.Duration{want}) {
+				t.Errorf("%s: kept for %v, want %v in each of some passes", kind, kept, want)
+			}
+		}
+		if calls != passes {
+			t.Errorf("%d passes deleted %d times one kind, want once each", passes, calls)
+		}
+		r.failsKind = errors.New("gone")
+		if err := r.Tick(t.Context(), core.Budget{}); !errors.Is(err, r.failsKind) {
+			t.Errorf("Tick = %v, want the error of the store", err)
 		}
 	})
 }

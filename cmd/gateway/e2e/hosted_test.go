@@ -132,7 +132,7 @@ func TestHostedBudget(t *testing.T) {
 	}
 	// The gateway looks by itself for due work of other processes, at most every 3.75 s.
 	// Within ten seconds of its start it purges once.
-	const purge = 4
+	const purge = 5
 	looks := 1 + int(looking/(3750*time.Millisecond)) + purge
 	t.Logf("%d events in %.1f s: %d requests", events, looking.Seconds(), requests)
 	if requests > 3*events+looks {
