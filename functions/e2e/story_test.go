@@ -286,40 +286,6 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-// TestConsole: the function pull serves the console: its page, its files, and the API to a browser
-// that has signed in.
-func TestConsole(t *testing.T) {
-	onEach(t, func(t *testing.T, db *database) {
-		const token = "a-token-of-the-console-for-tests"
-		d := deploy{config: storyConfig + "console: true\napi: {auth_token: " + token + "}\n", receiver: receiver.New(t)}.new(t, db)
-		page := d.must(200, "GET", "/console", "")
-		path, _, ok := strings.Cut(page.body[strings.Index(page.body, "console/assets/"):], "/icon.svg")
-		if !ok || !strings.HasPrefix(page.header.Get("Content-Type"), "text/html") {
-			t.Fatalf("page %v: %s", page.header, page.body)
-		}
-		// Compressed, an asset is no text, and travels as base64.
-		if script := d.must(200, "GET", "/"+path+"/app.js", "", "Accept-Encoding", "gzip"); script.header.Get("Content-Encoding") != "gzip" || !strings.HasPrefix(script.body, "\x1f\x8b") {
-			t.Errorf("script %v: %.20q", script.header, script.body)
-		}
-		d.must(401, "GET", "/console/api/stats", "")
-		d.must(401, "POST", "/console/session", `{"token": "wrong"}`)
-		in := d.must(200, "POST", "/console/session", `{"token": "`+token+`"}`)
-		cookie, _, _ := strings.Cut(in.header.Get("Set-Cookie"), ";")
-		if got := d.must(200, "GET", "/console/api/stats", "", "Cookie", cookie); !strings.Contains(got.body, `"handlers"`) {
-			t.Errorf("stats: %s", got.body)
-		}
-		d.must(401, "GET", "/console/manual", "")
-		if got := d.must(200, "GET", "/console/manual", "", "Cookie", cookie); !strings.Contains(got.body, `"name":"pull-queues"`) {
-			t.Errorf("manual: %.200s", got.body)
-		}
-		d.must(200, "POST", "/console/api/holds", `{"target": "orders"}`, "Cookie", cookie)
-		if got := d.must(200, "DELETE", "/console/api/holds?target=orders", "", "Cookie", cookie); got.body != `{"released":true}` {
-			t.Errorf("release: %s", got.body)
-		}
-		d.must(204, "DELETE", "/console/session", "", "Cookie", cookie)
-	})
-}
-
 // TestConcurrency: an environment may serve several requests at once.
 func TestConcurrency(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
