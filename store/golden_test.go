@@ -218,3 +218,14 @@ func (s *sender) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 	}
 	return results, nil
 }
+
+// TestStatementsPerDialect: a store has the statements of its own dialect, whichever came first.
+func TestStatementsPerDialect(t *testing.T) {
+	for range 2 {
+		for name, d := range databases {
+			if got := New(nil, d, core.SystemClock).sql; got != newStatements(d) {
+				t.Errorf("a store on %s has statements of another dialect", name)
+			}
+		}
+	}
+}

@@ -32,7 +32,7 @@ var _ core.Store = (*Store)(nil)
 // New makes a store over a connection. The clock is read only where no time is passed in: for
 // jobs shown with an expired lease, for floors, and for schema records.
 func New(conn Conn, d Dialect, clock core.Clock) *Store {
-	return &Store{conn: conn, dialect: d, sql: newStatements(d), clock: clock, leases: core.NewIDs(clock)}
+	return &Store{conn: conn, dialect: d, sql: statementsOf(d), clock: clock, leases: core.NewIDs(clock)}
 }
 
 // Close closes the connection. Calls that are under way may fail.
