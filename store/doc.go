@@ -139,10 +139,10 @@
 //
 // # Held sources
 //
-// The hold of a source is a gate as well, that of the lane "source/" and its name. The jobs of its
-// events are in all lanes, and no index finds them. So each Take leaves those that it meets, and
-// does it once for each job: it parks the job, which makes the due time negative. No claim looks
-// there, since each begins at 0 or later.
+// The hold of a source is a gate as well, of the lane "source/" and its name. The jobs of its
+// events are in all lanes, and no index finds them. So a Take leaves the held jobs that it meets,
+// and does it once for each job: it parks the job, which makes the due time negative. No claim
+// looks there, since each begins at 0 or later.
 //
 //   - A held source has a number, a row of source_holds. A parked job has its former due time
 //     less the number times parkedBand. So the jobs of a source are a range of jobs_waiting, and
@@ -243,8 +243,8 @@
 //     one. The rows say how many matches were acted on, which no other statement can tell: a job
 //     that was read as dead may have changed since. The alternative was to add up the changed rows
 //     after the batch, in a commit of its own. A crash between the two commits loses a count.
-//   - A pick of jobs locks them and skips those that another batch has locked, as a claim does. If
-//     some are left out, the cursor stays, and the next slice finds those that still match.
+//   - A pick of jobs locks them and skips jobs that another batch has locked, as a claim does. If
+//     jobs are left out, the cursor stays, and the next slice finds the jobs that still match.
 //   - A slice locks the lines of its jobs first, then the operation, then jobs or events, then gates.
 //     It never waits for a job, so it cannot deadlock with a Take or a Settle.
 //   - A retry gives the jobs of lines the status entering until the end of the batch, as Accept does
@@ -281,8 +281,8 @@
 //     it need not be synced.
 //   - If more expires than a Purge of small commits deletes, the oldest rows get late. From two
 //     minutes on the commits get larger, up to eight times after ten minutes: then some 5,000
-//     events a second go on SQLite, instead of 500. So a Purge keeps up with what comes in, some
-//     minutes late, and the database grows no further.
+//     events a second go on SQLite, instead of 500. So a Purge keeps up with the events that
+//     come in, some minutes late, and the database grows no further.
 //   - The rows that belong to a job or run are deleted in the same batch, so that a purge
 //     that breaks off leaves none of them behind. More of them than a batch may delete are
 //     deleted afterwards, piece by piece. If that breaks off, a sweep finds the rest.

@@ -10,7 +10,7 @@ import (
 )
 
 // Hold holds a lane. See core.Holds. The hold is in the lane's gate, which each claim reads. So no
-// claim that begins after this commit takes a job. See "Gates" in doc.go for those that began before.
+// claim that begins after this commit takes a job. See "Gates" in doc.go for earlier claims.
 func (s *Store) Hold(ctx context.Context, now time.Time, lane core.Lane, until time.Time, reason string) error {
 	if until.IsZero() {
 		until = core.NoEnd

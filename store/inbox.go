@@ -47,9 +47,9 @@ func withJobs(r core.Receipt, a core.Arrival) core.Receipt {
 	return r
 }
 
-// acceptStmts are the statements that store an arrival. lined are those that store its jobs of
-// lines. The last reads of the statements find the event that is stored for the arrival; reads is
-// 0 if the arrival cannot be a duplicate.
+// acceptStmts are the statements that store an arrival. lined are the statements that put its
+// jobs into lines. The last reads of the statements find the event that is stored for the
+// arrival; reads is 0 if the arrival cannot be a duplicate.
 func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, reads int) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil

@@ -49,9 +49,9 @@ func (s *Store) linedBy(insert func(rows [][]any) Stmt, arrivals ...core.Arrival
 	return append(stmts, s.sql.entered.on(ids...))
 }
 
-// lineEndStmts are the statements of a Settle for the jobs of lines: those that ended give their
-// slots to the next jobs of their lines. A job that is to be retried keeps its slot in a line with
-// a limit of 1. A dead job that stops its line keeps it too.
+// lineEndStmts are the statements of a Settle for the jobs of lines: a job that ended gives its
+// slot to the next job of its line. A job that is to be retried keeps its slot in a line with a
+// limit of 1. A dead job that stops its line keeps it too.
 func (s *Store) lineEndStmts(outcomes []core.Outcome) []Stmt {
 	var all, passed []lineRef
 	var stopped [][]any
@@ -82,8 +82,8 @@ func (s *Store) lineEndStmts(outcomes []core.Outcome) []Stmt {
 }
 
 // withSlots returns the taken jobs that have a slot of their line, or are in no line. The others
-// gave their slots away when they failed. They enter their lines again at the front, and those
-// that get no slot wait.
+// gave their slots away when they failed. They enter their lines again at the front. A job that
+// gets no slot there waits.
 func (s *Store) withSlots(ctx context.Context, now time.Time, quotas []core.Quota, jobs []core.TakenJob) ([]core.TakenJob, error) {
 	var refs []lineRef
 	var probes []core.Job

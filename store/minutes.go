@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// CountMinutes stores what a process counted. See core.Minutes. Each row is inserted if it is
+// CountMinutes stores the counts of a process. See core.Minutes. Each row is inserted if it is
 // absent, and then raised if it is lower, so the batch can be sent twice.
 func (s *Store) CountMinutes(ctx context.Context, process core.ID, counts []core.LaneCounts) error {
 	if len(counts) == 0 {

@@ -86,7 +86,7 @@ func newOperationsSQL(d Dialect) operationsSQL {
 	}
 }
 
-// thatSkips ends a statement that picks jobs: it locks them, and skips those that another
+// thatSkips ends a statement that picks jobs: it locks them, and skips jobs that another
 // transaction has locked. So a slice never waits for a Take or a Settle, and cannot deadlock with
 // them.
 func (st statement) thatSkips(d Dialect) statement {

@@ -192,7 +192,7 @@ var schemaSteps = []string{
 	// Canceled jobs by lane, for their list and counts.
 	46: `{create_canceled jobs_canceled}`,
 	// When the breaker last opened, and how often. Both stay when it closes, so that an alert
-	// tells of an opening also if the process died that caused it.
+	// reports an opening also if the process that caused it died.
 	47: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} opened_at {int} NOT NULL DEFAULT 0`,
 	48: `ALTER TABLE gates ADD COLUMN {column_if_not_exists} openings {int} NOT NULL DEFAULT 0`,
 	// Lines: see "Lines" in doc.go. The name of a line has its lane and its key.
@@ -213,15 +213,16 @@ var schemaSteps = []string{
 	52: `CREATE TABLE IF NOT EXISTS line_locks (stripe {key} NOT NULL PRIMARY KEY) {options line_locks}`,
 	// Finds the place of a job that is canceled or deleted.
 	53: `CREATE UNIQUE INDEX {index_if_not_exists} line_places_job ON line_places (job_id)`,
-	// The numbers of held sources, see "Held sources" in doc.go. lane is that of the source's gate.
+	// The numbers of held sources, see "Held sources" in doc.go. lane is the lane of the source's
+	// gate.
 	54: `CREATE TABLE IF NOT EXISTS source_holds (
 		source {key} NOT NULL PRIMARY KEY,
 		number {int} NOT NULL,
 		lane {key} NOT NULL,
 		held_at {int} NOT NULL) {options source_holds}`,
 	55: `CREATE UNIQUE INDEX {index_if_not_exists} source_holds_number ON source_holds (number)`,
-	// What an attempt sent and received, see exchange.go, and the kept part of the body that it
-	// sent; null if they were not recorded.
+	// The request of an attempt and the headers of its reply, see exchange.go, and the kept part
+	// of the body that it sent; null if they were not recorded.
 	56: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} exchange {text}`,
 	57: `ALTER TABLE attempts ADD COLUMN {column_if_not_exists} sent_body {text}`,
 	// Bulk work of operators, see "Operations" in doc.go. spec is a JSON text that no statement looks
@@ -256,8 +257,8 @@ var schemaSteps = []string{
 		action {key} NOT NULL,
 		target {key} NOT NULL,
 		detail {text} NOT NULL) {options audit}`,
-	// What each process counted in each minute, for curves. at is the beginning of the minute, lane that
-	// of a consumer or of a source. process is '' if the events themselves were counted.
+	// The counts of each process in each minute, for curves. at is the beginning of the minute, lane the
+	// lane of a consumer or of a source. process is '' if the events themselves were counted.
 	61: `CREATE TABLE IF NOT EXISTS minutes (
 		at {int} NOT NULL,
 		lane {key} NOT NULL,

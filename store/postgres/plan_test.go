@@ -249,7 +249,7 @@ func flaw(name string, plan []string) string {
 	}
 	// The jobs of a claim, the attempts of a job and the rows of an INSERT are few. Jobs that
 	// are not completed are sorted by design. Jobs of a status are few if the statistics say so. The
-	// rows of lock_lines and of those that enter lines are few, too.
+	// locked rows of line_locks, and the jobs that enter lines, are few too.
 	few := []string{"claimed", "claimed_steps", "attempts", "sent_body", "jobs_waiting", "jobs_in_lines", "failures_retryable", "lock_lines", "join_line", "rejoin_line"}
 	if strings.Contains(all, "Sort") && !(name == "jobs" && !strings.Contains(all, "jobs_pkey")) && !(name == "runs" && !strings.Contains(all, "runs_pkey")) && !slices.Contains(few, name) && !strings.HasPrefix(name, "insert") {
 		return "Sort"

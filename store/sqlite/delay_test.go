@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestDelaysOverAnHour: of 100,000 jobs that are due over an hour, a Take each second gets those
-// whose time has come, each once.
+// TestDelaysOverAnHour: of 100,000 jobs that become due over an hour, a Take each second gets
+// the due ones, each once.
 func TestDelaysOverAnHour(t *testing.T) {
 	const together, arrivals = core.MaxTogether, 100_000 / core.MaxTogether
 	s := open(t, nil)

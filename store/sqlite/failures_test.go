@@ -30,7 +30,7 @@ func failJobs(tb testing.TB, c store.Conn, n int, letter string, lanes int, stat
 }
 
 // TestFailuresAreBounded: of more failed jobs than one call returns, the newest are returned. Of a
-// lane with very many unfinished jobs, those that are due last are looked at, and More tells that
+// lane with very many unfinished jobs, it reads the jobs that are due last, and More says that
 // there are others.
 func TestFailuresAreBounded(t *testing.T) {
 	var conn store.Conn

@@ -82,7 +82,7 @@ func TestMigrations(t *testing.T) {
 	})
 }
 
-// TestSeveralStores: what a command changes beside the gateway holds for the gateway.
+// TestSeveralStores: a gateway sees the change of a command that runs beside it.
 func TestSeveralStores(t *testing.T) {
 	var shared store.Conn
 	first := open(t, func(c store.Conn) store.Conn { shared = c; return c })

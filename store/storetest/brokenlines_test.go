@@ -208,7 +208,7 @@ func (s retriesAnew) Retry(ctx context.Context, now time.Time, id core.ID, lane 
 	return s.Model.Retry(ctx, now, id, lane)
 }
 
-// retriesFirst makes retried jobs due at once, whatever waits.
+// retriesFirst makes retried jobs due at once, also if their line has no free slot.
 type retriesFirst struct{ *Model }
 
 func (s retriesFirst) Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error) {
@@ -274,7 +274,7 @@ func (s fillsStopped) Fill(ctx context.Context, now time.Time, lane core.Lane, l
 	return s.Model.Fill(ctx, now, lane, limit, after)
 }
 
-// listsAll lists lines whatever the key, and knows no further pages.
+// listsAll ignores the key after which a page begins, and says that there are no further pages.
 type listsAll struct{ *Model }
 
 func (s listsAll) Lines(ctx context.Context, lane core.Lane, _ string, limit int) (core.Page[core.LineState], error) {

@@ -55,7 +55,7 @@ func (s takesUnheld) Take(ctx context.Context, now time.Time, quotas []core.Quot
 	return taken, err
 }
 
-// isSource reports whether a lane is that of a source.
+// isSource reports whether a lane names a source.
 func isSource(l core.Lane) bool { return l.Source() != "" }
 
 // stopsAll takes nothing while a source is held.

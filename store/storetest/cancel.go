@@ -10,8 +10,8 @@ import (
 )
 
 // Checks of Cancel. An operator stops the jobs of an event that no process works on. A failure
-// means that a canceled job is delivered, that a job which a worker holds is taken away from it, or
-// that an operator is told another number of jobs than were canceled.
+// means one of these: a canceled job is delivered, a job is taken away from the worker that holds
+// it, or an operator gets a wrong number of canceled jobs.
 
 const (
 	saysCancel      = "Cancel gives the waiting jobs of an event the status Canceled, and returns how many jobs of the event it canceled, how many run, and how many had finished before"

@@ -46,7 +46,7 @@ func listFailures(r *rig) {
 	r.wantFailures(core.FailureFilter{}, want)
 }
 
-// A lane selects its jobs, whichever status they have.
+// A lane selects its failed jobs of every status.
 func filterFailures(r *rig) {
 	for _, lane := range []core.Lane{r.lane, "handler/slow", "handler/tried", "queue/mail", "handler/nobody", "handler"} {
 		r.wantFailures(core.FailureFilter{Lane: lane}, r.stock.failed(func(j core.Job) bool { return j.Lane == lane }))

@@ -6,7 +6,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of what other callers do with held sources and with lines between two statements of a
+// Checks of other callers that change holds of sources and lines between two statements of a
 // call. A failure means that a stopped job is delivered, or that a job is counted twice.
 
 // besideHoldTwice sends the claims of Takes twice. The second sending finds the jobs of the first

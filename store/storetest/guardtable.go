@@ -19,7 +19,7 @@ type guard struct {
 // statement and a guard is a mutation of its own.
 var guards = slices.Concat(basicGuards, lineGuards, sourceGuards)
 
-// basicGuards are the guards of what every job meets.
+// basicGuards are the guards that have nothing to do with lines or held sources.
 var basicGuards = []guard{
 	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
 	// wait for each other.
@@ -118,8 +118,8 @@ const (
 	lastInIt = `\(SELECT p\.place FROM line_places AS p` + hint + ` WHERE p\.line = (?:jobs|line_slots)\.line ORDER BY p\.place DESC LIMIT 1\)`
 )
 
-// lineGuards are the guards of lines. They keep a batch that is repeated, or late, from changing
-// what other callers made of its jobs since.
+// lineGuards are the guards of lines. They keep a repeated or late batch from undoing later
+// changes to its jobs by other callers.
 var lineGuards = []guard{
 	{"locked", []string{"lock_lines"}, regexp.MustCompile(`WHERE 1 = 1 ORDER BY 1`), `WHERE 1 = 0 ORDER BY 1`},
 	// A job enters its line: once, and only if it has no slot. It takes a slot only if no job waits,

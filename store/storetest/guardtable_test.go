@@ -36,7 +36,7 @@ func TestEachGuardIsInAStatement(t *testing.T) {
 }
 
 // statementTexts returns the statements of all dialects, from the files that the store's own test
-// compares with what it sends.
+// compares with the statements that the store sends.
 func statementTexts(t *testing.T) (all []store.Stmt) {
 	files, err := filepath.Glob("../testdata/sql/*/*.sql")
 	if err != nil || len(files) == 0 {

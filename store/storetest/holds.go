@@ -190,7 +190,7 @@ func holdsTaken(r *rig) {
 	r.equal("status", r.job(j.ID).Status, core.Completed)
 }
 
-// A person who holds a lane again changes the end and the reason.
+// A second hold of the same lane changes the end and the reason.
 func holdsKeep(r *rig) {
 	began := r.now
 	r.hold(time.Time{}, "first")
@@ -279,7 +279,7 @@ func holding(r *rig) {
 // Nothing is held at first.
 func holdingNone(r *rig) { r.equal("Holding", len(r.holding()), 0) }
 
-// A lane that nobody has configured for long stays held.
+// A lane that has long been in no configuration stays held.
 func straysHeld(r *rig) {
 	r.putMany(1)
 	r.hold(time.Time{}, "")

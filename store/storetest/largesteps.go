@@ -201,7 +201,7 @@ func outlineSteps(r *rig) {
 	r.equal("Outline of no run", len(r.outline(r.ids.Next(), 1)), 0)
 }
 
-// outlined returns a step without what an outline leaves out.
+// outlined returns a step without the fields that an outline leaves out.
 func outlined(s core.Step) core.Step {
 	s.State, s.Output, s.Carry, s.StateName, s.OutputName = nil, nil, "", "", ""
 	s.Fan, s.Last, s.HeldUntil = core.Fan{}, false, time.Time{}

@@ -465,7 +465,8 @@ func showSources(r *rig) {
 	r.equal("SourcesOf", r.sourcesOf(ids(all)...), want)
 }
 
-// Unknown, empty and odd ids, and the id of a job, have no source, whatever else the call names.
+// Unknown, empty and odd ids, and the id of a job, have no source, also beside known ids in the
+// same call.
 func showNoSource(r *rig) {
 	known := r.stock.events[0]
 	got := r.sourcesOf(r.ids.Next(), known.ID, "", "%", r.stock.jobs[0].ID)

@@ -9,7 +9,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of what operators and consumers do with lines.
+// Checks of the calls of operators and consumers on lines.
 
 func lineRetriesStopped(r *rig) {
 	some := r.putLined("x", 1, 2)
@@ -46,7 +46,7 @@ func lineRetriesAtEnd(r *rig) {
 	}
 }
 
-// A Retry of all dead jobs revives those of lines and others, whatever stops.
+// A Retry of all dead jobs revives jobs of stopped lines and jobs of no line.
 func lineRetriesAll(r *rig) {
 	some := r.putLined("x", 1, 2)
 	r.endLined(r.takeLined(1, some[0])[0], core.Dead, 1)

@@ -225,8 +225,8 @@ func lineWaits(r *rig) {
 	r.takeLined(1, some[0]) // its lease is over
 }
 
-// Neither a repeat of an arrival nor one of a key or delivery id takes a place, whatever became of
-// the first.
+// Neither a repeat of an arrival nor one of a key or delivery id takes a place, while the first
+// job waits and also after it ended.
 func lineDuplicate(r *rig, limit int) {
 	first := r.lined("x", limit)
 	first.Event.DeliveryID, first.Jobs[0].Key = "d", "k"

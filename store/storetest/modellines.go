@@ -114,7 +114,7 @@ func (m *Model) admit(j *core.Job, now time.Time) {
 	}
 }
 
-// endInLine is what the outcome of a job means for its line.
+// endInLine changes the line of a job after an outcome.
 func (m *Model) endInLine(j *core.Job, o core.Outcome) {
 	switch l := o.Line; {
 	case l.Key == "" || o.Status == core.Retryable && l.Limit == 1:
@@ -168,7 +168,7 @@ func (m *Model) reviveInLine(j *core.Job) {
 	}
 }
 
-// leaveLines removes canceled or deleted jobs from their lines, first those that wait there.
+// leaveLines removes canceled or deleted jobs from their lines, first the waiting ones.
 func (m *Model) leaveLines(jobs []*core.Job, now time.Time) {
 	for _, j := range jobs {
 		l := m.lineOf(j)

@@ -9,8 +9,8 @@ import (
 // The part of the [Model] with held sources. A Take parks the due jobs of held sources that it
 // meets. A parked job shows as before. Only Due and the ramp after the hold tell it from others.
 
-// A parkedJob is what a Take knew of a job when it parked it. A call that changes the due time or
-// ends the job unparks it.
+// A parkedJob is the source and the due time of a job when a Take parked it. A call that changes
+// the due time or ends the job unparks it.
 type parkedJob struct {
 	source core.Lane
 	due    time.Time

@@ -111,7 +111,7 @@ func (m *month) storeDay(day int) {
 	m.strays("handler/another")
 }
 
-// openLine stores a line whose jobs are never taken, and returns the one that waits.
+// openLine stores a line of two jobs that are never taken, and returns the waiting one.
 func (m *month) openLine() core.ID {
 	before := m.lane
 	defer func() { m.lane = before }()

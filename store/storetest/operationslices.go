@@ -125,7 +125,8 @@ func sliceForgetsStrays(r *rig) {
 	}
 }
 
-// A slice that read its jobs before they changed acts on those that it still may act on.
+// A slice acts only on jobs whose status still permits it, also if it read them before they
+// changed.
 func sliceStatus(r *rig) {
 	dead, gone := r.settled(core.Dead), r.settled(core.Dead)
 	r.retry(gone.ID, "")
@@ -410,7 +411,7 @@ func raceSliceTake(r *rig) {
 		}
 		return nil
 	})
-	for _, q := range append(slices.Clone(raceQuotas), core.Quota{Lane: r.lane, N: 50, Hold: leaseTime, Lines: 1}) { // what the takers left
+	for _, q := range append(slices.Clone(raceQuotas), core.Quota{Lane: r.lane, N: 50, Hold: leaseTime, Lines: 1}) { // the jobs that the takers left
 		for _, j := range r.takeQuotas(q) {
 			o := r.ended(j.Job, core.Completed)
 			if j.Line != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// lineLog records the attempts of a race, and what contradicts the promises of lines.
+// lineLog records the attempts of a race, and violations of the promises of lines.
 type lineLog struct {
 	mu      sync.Mutex
 	limit   int

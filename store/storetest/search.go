@@ -8,8 +8,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of searches for events. An operator who searches for a delivery must see the events of
-// all its senders, and no other.
+// Checks of searches for events. A search for a delivery id must find the events of all senders
+// with that id, and no others.
 
 const (
 	saysByDelivery = "A filter with a DeliveryID selects at most one event of each source"

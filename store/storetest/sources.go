@@ -45,7 +45,7 @@ func (r *rig) wantTaken(when string, want ...core.ID) []core.TakenJob {
 	return got
 }
 
-// A Take gets what other sources sent, before and after jobs of the held one.
+// A Take gets the jobs of other sources, before and after jobs of the held one.
 func sourceHeld(r *rig) {
 	r.put()
 	other := r.putFrom("billing")
@@ -173,7 +173,7 @@ func sourceAlone(r *rig) {
 	r.nothingDue()
 }
 
-// The hold is one of all lanes, whatever takes their jobs.
+// The hold of a source holds in all lanes: handlers, queues and workflows.
 func sourceLanes(r *rig) {
 	a := r.arrival("queue/mail", "handler/other", "handler/billing")
 	r.accepted(a)
@@ -192,7 +192,7 @@ func sourceLanes(r *rig) {
 	}
 }
 
-// What a person sees of the jobs does not change by the hold, also once a Take has met them.
+// The hold does not change how jobs are listed and counted, also once a Take has met them.
 func sourceKeeps(r *rig) {
 	delayed := r.arrival(r.lane)
 	delayed.Jobs[0].DueAt = r.now.Add(time.Second)
@@ -214,7 +214,8 @@ func sourceKeeps(r *rig) {
 	r.equal("Depth", r.depth(), 4)
 }
 
-// Peek shows what a Take would get, whether or not a Take has met the jobs of the held source.
+// Peek shows the jobs that a Take would get, whether or not a Take has met the jobs of the held
+// source.
 func sourcePeeked(r *rig) {
 	r.putMany(3)
 	r.now = r.now.Add(time.Second)
@@ -226,7 +227,7 @@ func sourcePeeked(r *rig) {
 		r.release(r.now, r.takeOnly(first.ID, r.quota(1)).Job)
 	}
 	r.unhold(shop)
-	r.nothingDue() // the ramp; the Take returns what an earlier one met
+	r.nothingDue() // the ramp; the Take unparks the jobs that an earlier one parked
 	r.equal("Peek without holds", len(r.peek(r.lane, 10)), 5)
 	r.holdLane("source/billing", time.Time{}, "")
 	r.equal("Peek after the hold of the one, beside that of the other", len(r.peek(r.lane, 10)), 3)
@@ -272,7 +273,7 @@ func sourceCanceled(r *rig) {
 	r.equal("Depth", r.depth(), 0)
 }
 
-// Released jobs come in their former order, before those that came in meanwhile.
+// Released jobs come in their former order, before jobs that came in meanwhile.
 func sourceBack(r *rig) {
 	first := r.put()
 	r.now = r.now.Add(time.Second)
