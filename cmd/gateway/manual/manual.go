@@ -17,7 +17,7 @@ var files embed.FS
 // A Topic is the name of a chapter: its file without the ending.
 type Topic struct {
 	Name  string
-	About string // what it is about, in a line
+	About string // its subject, in one line
 }
 
 // topics are the chapters in the order in which they can be read through.
