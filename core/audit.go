@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The audit says who changed what, when and from where. An edge (a route, a command) puts the
-// [Actor] into the context of a request, the service that makes the change adds a [Change], and
+// The audit lists changes with their actors, times and addresses. An edge (a route, a command) puts
+// the [Actor] into the context of a request, the service that makes the change adds a [Change], and
 // the store writes an [AuditEntry] of both in the commit of the change. So no method between them
 // has a parameter for it, and a crash leaves both or neither. Work that no operator asks for has no
 // actor in its context, and leaves no entry.
@@ -81,7 +81,7 @@ func ParseAuditAction(s string) (AuditAction, error) {
 	return "", Refuse(Invalid, "action must be one of %s; not %q", strings.Join(known, ", "), s)
 }
 
-// A Change is what an actor asks for.
+// A Change is the change that an actor asks for.
 type Change struct {
 	Action AuditAction
 
@@ -89,8 +89,8 @@ type Change struct {
 	// "handler/billing", or [AllTargets]. A longer text is cut to MaxAuditTarget bytes.
 	Target string
 
-	// Detail has what else was asked for, by name. Empty values are left out, and longer ones
-	// are cut to MaxAuditDetail bytes.
+	// Detail has further parameters of the change, by name. Empty values are left out, and longer
+	// ones are cut to MaxAuditDetail bytes.
 	Detail map[string]string
 }
 
@@ -122,15 +122,16 @@ type AuditFilter struct {
 	Limit int // 1 to MaxPage; 0 means DefaultPage
 }
 
-// An Audit keeps who changed what. Nothing but PurgeAudit deletes an entry, and nothing changes
-// one.
+// An Audit keeps the entries of changes. Only PurgeAudit deletes an entry, and no method
+// changes one.
 type Audit interface {
 	// Record stores the entry of the context's [Change] in a commit of its own. It is for a
 	// change that no other method of the store makes. It stores nothing if the context has no
 	// Change. The other methods that change something for an operator store the entry in the
-	// commit of the change: those of Operations and Holds, BeginOperation, EndOperation,
-	// CloseBreakers, Skip and Transit. A call that finds nothing to change stores no entry. A change of several calls or commits
-	// has one entry, in the first of the commits. Sending a change again stores no second entry.
+	// commit of the change: the methods of Operations and Holds, BeginOperation, EndOperation,
+	// CloseBreakers, Skip and Transit. A call that finds nothing to change stores no entry. A
+	// change of several calls or commits has one entry, in the first of the commits. Sending a
+	// change again stores no second entry.
 	Record(ctx context.Context) error
 
 	// Audited lists entries, newest first. A caller that follows After from page to page sees
@@ -148,7 +149,7 @@ type (
 	changeKey struct{}
 )
 
-// WithActor returns a context for what the actor asks for.
+// WithActor returns a context for the changes that the actor asks for.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }

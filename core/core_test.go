@@ -154,7 +154,7 @@ func TestLanes(t *testing.T) {
 	if l := Lane("queue/mail"); l.Handler() != "" || l.Consumer() != "queue/mail" {
 		t.Errorf("lane %q: handler %q, consumer %q", l, l.Handler(), l.Consumer())
 	}
-	// The lane of a source is the lane of no consumer, whatever the source's name.
+	// The lane of a source is the lane of no consumer, for every name of the source.
 	for _, name := range []string{"github", "handler", "queue", "source"} {
 		l := SourceLane(name)
 		if l.Source() != name || l.Consumer() != "source/"+name || l.Handler()+l.Queue()+l.Workflow() != "" || l.Alert() {

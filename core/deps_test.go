@@ -150,7 +150,7 @@ var rules = []struct {
 	{"cmd/gateway", "text/template", true, "executed templates switch off the linker's dead-code removal"},
 }
 
-// forAll are the packages that every package may import, whatever the rules say.
+// forAll are the packages that every package may import, although no rule lists them.
 var forAll = []string{module + "/core", module + "/core/once"}
 
 // pure is the number of rings, from the inside, whose packages do not import the packages of

@@ -58,8 +58,8 @@
 // like all waiting.
 //
 // The jobs of a lane may stand in lines, by a key of their events. Only jobs with a slot of their
-// line have a due time. The others have none, so no Take meets them, and the claim stays what it
-// is. The Settle that ends a job makes the next job of its line due. See [Line].
+// line have a due time. The others have none, so no claim meets them, and lines add nothing to a
+// claim. The Settle that ends a job makes the next job of its line due. See [Line].
 //
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
 // limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle
@@ -143,8 +143,8 @@
 //   - counts of a minute: how many events of a source came in, and how many deliveries of a consumer ended
 //     how, in one minute of one process. See [Minutes].
 //   - drain: to delete the jobs of one lane.
-//   - audit: who changed what, when and from where. A change is what an operator asks for, and its
-//     entry is stored in the commit that makes it. See [Audit].
+//   - audit: the list of changes with their actors, times and addresses. An operator asks for a
+//     change, and its entry is stored in the commit that makes it. See [Audit].
 //   - actor: the person or program that asks for a change. See [Actor].
 //   - role: the part of the API that a token opens. See [Role]. A role of the store is one of its
 //     interfaces, such as [Inbox].
@@ -156,5 +156,6 @@
 // in is only core/once, a tool for every package. Around core are the pure packages (expr,
 // config, workflow, ...), then the services (intake, worker, manage, ...) and store, which
 // implements the roles declared here, then the edges (web, egress, drivers of databases), then
-// core/gateway, which assembles them, and last the mains. The tests in deps_test.go have the list, with its reasons.
+// core/gateway, which assembles them, and last the mains. The tests in deps_test.go have the list,
+// with its reasons.
 package core

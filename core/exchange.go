@@ -4,7 +4,7 @@ package core
 // delivery.record.
 type Recording string
 
-// The recordings. Each keeps what the one before it keeps.
+// The recordings. Each keeps all parts that the recording before it keeps.
 const (
 	RecordNone    Recording = "none"    // no exchange
 	RecordHeaders Recording = "headers" // method, URL, headers of both sides, size and SHA-256 of the body
@@ -25,9 +25,9 @@ const Masked = "***"
 // UnmaskedURL stands for the URL in [Exchange.Unmasked]. It is not the name of a header.
 const UnmaskedURL = "<url>"
 
-// An Exchange is what an attempt sent and received, as an attempt keeps it if the configuration
-// says so. It contains no secret of the configuration: see Masked. Times and the reply's status and
-// body are in the [Attempt].
+// An Exchange is the request that an attempt sent and the headers of its reply. An attempt keeps it
+// if the configuration says so. It contains no secret of the configuration: see Masked. Times and
+// the reply's status and body are in the [Attempt].
 type Exchange struct {
 	// Method is the method of HTTP, or the path of a gRPC method.
 	Method string

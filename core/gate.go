@@ -164,7 +164,7 @@ type Outlook struct {
 	Gate  Gate
 }
 
-// A Hold is a lane that a person stopped: its jobs wait, whatever their due times. If it is the
+// A Hold is a lane that a person stopped: its jobs wait, also if they are due. If it is the
 // lane of a source, the jobs of the source's events wait, in the lanes of all consumers.
 type Hold struct {
 	Lane   Lane

@@ -36,9 +36,9 @@ const MinutesPurged = 10
 
 // Minutes keeps how much happened in each minute.
 type Minutes interface {
-	// CountMinutes stores what a process counted: one row for each minute and lane. Counts of
-	// a row that the process has stored before take the place of the earlier ones, unless
-	// their sum is lower. So storing the same counts again changes nothing.
+	// CountMinutes stores the counts of a process: one row for each minute and lane. Counts of a
+	// row that the process has stored before take the place of the earlier ones, unless their sum
+	// is lower. So storing the same counts again changes nothing.
 	CountMinutes(ctx context.Context, process ID, counts []LaneCounts) error
 
 	// SumMinutes returns the sums over all processes of the minutes from one time until before

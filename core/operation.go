@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Action is what an [Operation] does to each of its matches.
+// Action is the act of an [Operation] on each of its matches.
 type Action string
 
 // The actions.
@@ -64,7 +64,7 @@ type OperationFilter struct {
 	Lane   Lane   // of jobs; of runs, the lane of their workflow
 	Status string // of jobs or runs
 
-	// Source and Type are those of the event, also of the event of a job or run.
+	// Source and Type belong to the event, also to the event of a job or run.
 	Source, Type string
 
 	// Since and Until select events that were received, and jobs and runs that were made, at or
@@ -89,7 +89,7 @@ type Operation struct {
 	By     string // the name of the token that made it; empty if it has none
 
 	// CreatedAt bounds its matches: a record that was made, died or failed later is none. So it never
-	// acts on what it made itself.
+	// acts on a job that it made or retried itself.
 	CreatedAt time.Time
 
 	State OperationState
@@ -177,8 +177,8 @@ type OperationLog interface {
 	// the events that are still stored.
 	//
 	// The cursor, the state and the counts of the slice are stored only if the slice acted on
-	// all of its matches. Otherwise the caller reads from the old cursor again: the matches that
-	// it finds then are those that are left.
+	// all of its matches. Otherwise the caller reads from the old cursor again: it then finds the
+	// matches that are left.
 	DoSlice(ctx context.Context, now time.Time, s Slice) (Operation, error)
 
 	// FinishedJobs returns jobs of a walk, lane by lane in the order of their names, and in each

@@ -14,8 +14,8 @@ const (
 // ranks order the roles. A role includes all roles of a lower rank.
 var ranks = map[Role]int{RoleSend: 1, RoleRead: 1, RoleOperate: 2, RoleAdmin: 3}
 
-// Includes reports whether a token with role r may do what needs another role. RoleSend and
-// RoleRead do not include each other. No role includes a text that is no role, so a route
+// Includes reports whether a token with role r may do an act that needs another role. RoleSend
+// and RoleRead do not include each other. No role includes a text that is no role, so a route
 // without a role is closed to every token.
 func (r Role) Includes(need Role) bool {
 	return ranks[need] > 0 && (r == need || ranks[r] > ranks[need])

@@ -242,7 +242,7 @@ type Ledger interface {
 
 	// Failures lists the jobs that are dead or shown as retryable, newest first, with the first
 	// MaxFailureText bytes of their errors. More says whether there are older ones. Of the
-	// unfinished jobs of a lane it reads those that are due last, up to FailureReach; More is
+	// unfinished jobs of a lane it reads the jobs that are due last, up to FailureReach; More is
 	// true as well if a lane has more of them.
 	Failures(ctx context.Context, f FailureFilter) (Page[FailedJob], error)
 

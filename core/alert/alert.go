@@ -22,8 +22,8 @@
 // [Endings] are about operations that are over.
 //
 // [Health] looks once a minute, in one process, for lanes that lag, old holds and quiet sources,
-// and at breakers as soon as they move. Each transition causes one alert, whichever process
-// notices it.
+// and at breakers as soon as they move. Each transition causes one alert, also if several
+// processes notice it.
 //
 // An alert contains no payload and no secret. The URL of a place is a secret, since chat
 // services put the credential into it. This package uses the URL only to name a lane.

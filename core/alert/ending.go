@@ -22,8 +22,8 @@ func NewEndings(ids *core.IDs, maxAttempts int, places []Place) *Endings {
 	return &Endings{m}
 }
 
-// Of returns the alert about an operation that is over. It returns nil for one that runs or was
-// canceled: who canceled it knows that.
+// Of returns the alert about an operation that is over. It returns nil for an operation that
+// runs or was canceled: its operator knows of the cancel.
 func (e *Endings) Of(op core.Operation, at time.Time) *core.Arrival {
 	if e == nil || op.State != core.OperationFinished && op.State != core.OperationFailed {
 		return nil

@@ -25,8 +25,8 @@ const (
 	longOver = time.Hour
 )
 
-// Thresholds are the settings of a place for alerts on health. The zero Thresholds are those of
-// a place that wants no such alerts.
+// Thresholds are the settings of a place for alerts on health. A place that wants no such
+// alerts has zero Thresholds.
 type Thresholds struct {
 	Interval time.Duration            // the shortest time between two alerts that the same breaker opened, or the same lane lags
 	Lag      time.Duration            // the age of a due job from which its lane lags
@@ -306,8 +306,8 @@ func (h *Health) store(ctx context.Context, now time.Time, n news) (bool, error)
 	return true, nil
 }
 
-// watches are what the places want to know. Places with the same settings share a watch, and so
-// its alerts.
+// watches are the conditions that the places want alerts about. Places with the same settings
+// share a watch, and so its alerts.
 type watches struct {
 	circuits []circuit
 	lags     []lag
@@ -316,7 +316,8 @@ type watches struct {
 }
 
 func watchesOf(d HealthDeps) (w watches) {
-	// with returns the places whose settings satisfy same, and a mailing to those that want a kind.
+	// with returns the places whose settings satisfy same, and a mailing to the places among them
+	// that want a kind.
 	mail := func(kind Kind, same func(Thresholds) bool) mailing {
 		some := slices.DeleteFunc(slices.Clone(d.Places), func(p Place) bool { return !same(p.Health) })
 		return mailing{kind: kind, ids: d.IDs, lanes: wanting(kind, some), maxAttempts: d.MaxAttempts}
@@ -355,7 +356,7 @@ func addNew[W interface{ key() string }](all []W, w W) []W {
 	return append(all, w)
 }
 
-// A sight is what a check has read.
+// A sight has the records that a check has read.
 type sight struct {
 	due    map[core.Lane]core.Outlook
 	held   []core.Hold

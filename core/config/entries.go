@@ -112,8 +112,8 @@ type Lines struct {
 	// Limit is how many jobs of one line are admitted at a time, 1 to 100 (core.MaxLineLimit),
 	// default 1. It is 0 for a handler or queue without lines.
 	Limit int `yaml:"limit" range:"1 100"`
-	// OnDead is what a dead job does to its line: hold stops the line, which needs a limit of 1,
-	// and skip lets the line go on. It is by default hold with a limit of 1, else skip.
+	// OnDead says whether a dead job stops its line: hold stops the line, which needs a limit of
+	// 1, and skip lets the line go on. It is by default hold with a limit of 1, else skip.
 	OnDead string `yaml:"on_dead" oneof:"hold skip"`
 }
 

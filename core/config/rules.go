@@ -9,8 +9,9 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Rules are the part of a configuration that decides what becomes of an event. They contain no
-// secret: a program that may read events may read them too.
+// Rules are the part of a configuration that decides about events: which are accepted, which
+// jobs they get, and how these are delivered. They contain no secret: a program that may read
+// events may read them too.
 type Rules struct {
 	// Text is a configuration with sources, handlers, queues, workflows and delivery.default_retry,
 	// merged and expanded. It has the fields that decide about events, and of sources only type,

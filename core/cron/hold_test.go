@@ -139,7 +139,7 @@ func TestHoldsCannotBeRead(t *testing.T) {
 		if len(got) != 4 || got[0].Doing != "read holds" || got[0].Err.Error() != "no database" {
 			t.Errorf("troubled %v, want four at 0, 1, 3 and 7 seconds", got)
 		}
-		// In a tick that does not wait, the error is that of the tick.
+		// A tick that does not wait returns the error.
 		b.blind = errors.New("no database")
 		sleep(time.Minute)
 		if err := b.Tick(t.Context(), core.Budget{}); !errors.Is(err, b.blind) {

@@ -64,9 +64,9 @@ func New(d Deps, sources []Source) *Ticker { return &Ticker{Deps: d, sources: so
 // stated as core.Skipped. A source without a mark begins at now.
 //
 // The slots of a source that is held are not fired, also not after its release. They are stated
-// as core.Skipped too. Each process states those that it skipped. The holds are read while slots
-// are due, once for all sources. If they cannot be read, no slot is fired, and the due slots are
-// tried again like those that could not be fired.
+// as core.Skipped too. Each process states the slots that it skipped. The holds are read while
+// slots are due, once for all sources. If they cannot be read, no slot is fired, and the due
+// slots are tried again like slots whose firing failed.
 //
 // With a zero Rest it returns once all slots that were due at its beginning are fired, with
 // the errors that occurred. Otherwise it waits for further slots, until ctx is done or the

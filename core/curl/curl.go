@@ -22,7 +22,7 @@ type Command struct {
 	// Variables are the variables of the shell in place of masked values.
 	Variables []Variable
 
-	before string // what makes the body, with its pipe
+	before string // the command that makes the body, with its pipe
 	words  []string
 }
 
@@ -161,7 +161,7 @@ func (c *Command) variable(name, of string) string {
 	return free
 }
 
-// always quotes a text for the shell, whatever it contains.
+// always quotes a text for the shell, also if it needs no quotes.
 func always(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // variablePart returns a text in the characters of a variable's name.
@@ -174,7 +174,7 @@ func variablePart(text string) string {
 	}, strings.ToUpper(text))
 }
 
-// visible escapes what could steer a terminal.
+// visible escapes characters that could steer a terminal.
 func visible(s string) string { return strings.Trim(strconv.QuoteToGraphic(s), `"`) }
 
 // Quote quotes a text for the shell, if it needs quotes.

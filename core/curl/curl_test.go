@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// TestCurlSendsTheSame: a shell and curl send what the command says, byte for byte, also if values
-// are hostile to a shell.
+// TestCurlSendsTheSame: a shell and curl send the recorded request byte for byte, also if its
+// values are hostile to a shell.
 func TestCurlSendsTheSame(t *testing.T) {
 	type request struct {
 		header http.Header
@@ -58,8 +58,8 @@ func TestCurlSendsTheSame(t *testing.T) {
 	}
 }
 
-// TestCurlSaysWhatToSet: a comment names each variable and what it stands for. A shell in which one is
-// not set sends nothing.
+// TestCurlSaysWhatToSet: a comment names each variable and the value that it stands for. A shell in
+// which a variable is not set sends nothing.
 func TestCurlSaysWhatToSet(t *testing.T) {
 	c := Of(&core.Exchange{Method: "GET", URL: "http://127.0.0.1:1/***?k=***&***", Headers: map[string]string{"Home": core.Masked, "X-\u001b***": "a"}})
 	const want = `# Set these first. Their values are masked in the record:

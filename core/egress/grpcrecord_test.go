@@ -17,8 +17,8 @@ import (
 	gatewayv1 "github.com/eventgateway/gateway/proto/gateway/v1"
 )
 
-// TestGRPCRecord: the exchange of a call has what the receiver got, metadata and attributes of the
-// message alike, except for the texts that are masked.
+// TestGRPCRecord: the exchange of a call has the metadata and attributes that the receiver got,
+// except for the texts that are masked.
 func TestGRPCRecord(t *testing.T) {
 	template, err := expr.ParseTemplate(`{"id": {{$.n}}}`)
 	if err != nil {

@@ -41,9 +41,9 @@ type Target struct {
 	// secret has the form of Standard Webhooks; see endpoint.ParseSigningKey.
 	Secrets []string
 
-	// Record says what a reply keeps of the exchange. SecretURL says that the URL is a secret,
-	// except for its host. MadeBody says that the body is not the payload of the stored event,
-	// also without a Transform.
+	// Record says which parts of the exchange a reply keeps. SecretURL says that the URL is a
+	// secret, except for its host. MadeBody says that the body is not the payload of the stored
+	// event, also without a Transform.
 	Record    core.Recording
 	SecretURL bool
 	MadeBody  bool

@@ -225,8 +225,8 @@ func (r *recorder) headers(header map[string][]string) (kept map[string]string, 
 	room := core.MaxHeaders
 	for _, key := range slices.Sorted(maps.Keys(header)) {
 		value := core.Masked
-		// A value that has the mask as a text and a secret beside it is masked whole: the two could not be
-		// told apart.
+		// A value that has the mask as a text and a secret beside it is masked whole: a reader could not
+		// distinguish the two.
 		if full := strings.Join(header[key], ", "); !r.masksValue(key) && (!strings.Contains(full, core.Masked) || r.mask(full) == full) {
 			full = r.mask(full)
 			value = clean(full, core.MaxHeaderValue)

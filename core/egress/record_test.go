@@ -17,7 +17,7 @@ import (
 	"github.com/eventgateway/gateway/core/expr"
 )
 
-// TestRecord: an exchange has what the receiver got, except for the texts that are masked.
+// TestRecord: an exchange has the request that the receiver got, except for the texts that are masked.
 func TestRecord(t *testing.T) {
 	var got http.Header
 	var body []byte
@@ -199,7 +199,7 @@ func parsed(t *rapid.T, text string) *url.URL {
 	return u
 }
 
-// BenchmarkRecord measures what an attempt pays for its exchange, without storing it: a signed
+// BenchmarkRecord measures the cost of an attempt's exchange, without storing it: a signed
 // delivery of 1 KB with 19 headers, and a reply with 7.
 func BenchmarkRecord(b *testing.B) {
 	u, _ := url.Parse("https://example.com/in")

@@ -27,7 +27,7 @@ const maxResult = 1 << 20
 // a NUL byte, is a failure of class data. A reply in gzip is unpacked, although no call
 // asks for one. Steps are not CloudEvents, since they do not send the event.
 //
-// record says what an answer keeps of the exchange.
+// record says which parts of the exchange an answer keeps.
 func (c *Client) Steps(secrets []string, record core.Recording) (runner.Caller, error) {
 	signer, err := newSigner(secrets)
 	if err != nil {

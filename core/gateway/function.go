@@ -100,7 +100,7 @@ func (g *Gateway) assembleIntake() (err error) {
 func services(g *Gateway) (err error) {
 	bell := g.shared.bell
 	g.assembleMinutes()
-	g.assembleHealth() // an operator who resets a breaker causes an alert
+	g.assembleHealth() // a breaker that an operator resets causes an alert
 	g.Puller = g.newPuller(g.config, bell, g.obituaries.Of)
 	g.Queues = Queues(g.config, g.Store, g.Clock)
 	// The command line makes these services without a bell and an observer. In this process a

@@ -69,7 +69,7 @@ func Lines(c *config.Config, store core.Store, clock core.Clock) *manage.Lines {
 	return lines
 }
 
-// Audit returns the service that lists who changed what.
+// Audit returns the service that lists the entries of the audit.
 func Audit(store manage.AuditStore) *manage.Audit { return manage.NewAudit(store) }
 
 // Lined returns the lanes that have lines, handlers first.

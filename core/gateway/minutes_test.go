@@ -35,8 +35,8 @@ func sums(s record.Series) map[string]int {
 	return all
 }
 
-// TestSeries: the curves have what happened in this process at once, and in an earlier one since its
-// end. A reload changes nothing.
+// TestSeries: the curves have the counts of this process at once, and the counts of an earlier
+// process since its end. A reload changes nothing.
 func TestSeries(t *testing.T) {
 	hook, got := receiver(t, 500, 200)
 	yaml := `

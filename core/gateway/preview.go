@@ -72,8 +72,8 @@ func lettersOf(c *config.Config) map[core.Lane]func(core.Event) (egress.Letter, 
 	return all
 }
 
-// previewed returns the consumers of a comparison. Their settings are those that decide where
-// and how an event is delivered, but not when or how often.
+// previewed returns the consumers of a comparison. Each has the settings that decide where and
+// how an event is delivered, but not when or how often.
 func previewed(c *config.Config) (all []preview.Consumer) {
 	for _, h := range c.SortedHandlers() {
 		all = append(all, preview.Consumer{Lane: core.HandlerLane(h.Name), Lined: h.Lines.Limit > 0, Settings: map[string]string{

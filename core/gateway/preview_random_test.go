@@ -28,10 +28,10 @@ import (
 	"github.com/eventgateway/gateway/store/sqlite"
 )
 
-// TestPreviewIsTrue: the verdict of a preview is what a gateway with the new file does. For
-// random pairs of configurations a gateway with the first file takes random events. A gateway with the
-// second file takes those that were stored. The jobs that the two stored, and what their receiver
-// got, differ exactly where the preview says so.
+// TestPreviewIsTrue: a preview predicts the work of a gateway with the new file. For random pairs of
+// configurations a gateway with the first file takes random events. A gateway with the second file
+// takes the events that the first one stored. The jobs of the two gateways, and their deliveries,
+// differ exactly where the preview says so.
 //
 // PREVIEW_PAIRS and PREVIEW_EVENTS make it larger, and PREVIEW_SEED repeats a run from that pair on.
 func TestPreviewIsTrue(t *testing.T) {
@@ -67,7 +67,8 @@ func number(t *testing.T, name string, usual int) int {
 	return n
 }
 
-// comparePair makes a pair of configurations, and holds the preview to what two gateways do.
+// comparePair makes a pair of configurations, and compares the preview with the work of two
+// gateways.
 func comparePair(t *testing.T, r *rand.Rand, events int) preview.Report {
 	got := newCatcher(t)
 	older := randomConfig(r, got.URL)
@@ -83,7 +84,7 @@ func comparePair(t *testing.T, r *rand.Rand, events int) preview.Report {
 	if len(first.jobs) == 0 {
 		t.Fatal("no event was stored, so the pair shows nothing")
 	}
-	// The second gateway gets what the first one stored, by the route of the first one.
+	// The second gateway gets the events that the first one stored, by the route of the first one.
 	compared := preview.New(side(t, first.config), side(t, second.config), preview.Options{Examples: events})
 	for told, err := range first.gateway.Events.Export(t.Context(), core.EventFilter{}, 0, false) {
 		if err != nil {
@@ -112,10 +113,10 @@ func side(t *testing.T, c *config.Config) preview.Side {
 	return s
 }
 
-// A seen is what a receiver got of a delivery.
+// A seen has the parts of a delivery that a receiver saw.
 type seen struct{ method, path, own, contentType, body string }
 
-// A catcher is a receiver that keeps what it gets, by event and handler.
+// A catcher is a receiver that keeps the deliveries, by event and handler.
 type catcher struct {
 	*httptest.Server
 	mu  sync.Mutex
@@ -245,7 +246,7 @@ func (x *trial) deliver() {
 	}
 }
 
-// A truth is what two gateways did with the same events.
+// A truth is two gateways that have taken the same events.
 type truth struct{ first, second *trial }
 
 func newTruth(first, second *trial) truth {
@@ -257,8 +258,8 @@ func newTruth(first, second *trial) truth {
 	return truth{first, second}
 }
 
-// compare returns where a verdict is not what happened. Events are named by their ids in the
-// first trial.
+// compare returns the differences between a verdict and the work of the gateways. Events are
+// named by their ids in the first trial.
 func (x truth) compare(r preview.Report) (mistakes []string) {
 	stored := x.first.stored()
 	said := map[string]string{}
@@ -327,8 +328,8 @@ func (x truth) both(l core.Lane) bool {
 	return has(x.first.config) && has(x.second.config)
 }
 
-// agree reports whether the gateway did what the preview says. Only a delivery shows settings of
-// the delivery.
+// agree reports whether the gateway's work is as the preview says. Only a delivery shows
+// settings of the delivery.
 func agree(happened, said string, delivered bool) bool {
 	if delivered || happened == said {
 		return happened == said
@@ -535,7 +536,7 @@ func change(r *rand.Rand, entries tree, prefix string, random func() tree) {
 		switch r.IntN(9) {
 		case 0:
 			delete(entries, name)
-		case 1, 2, 3, 4, 5: // one or two fields are those of another entry
+		case 1, 2, 3, 4, 5: // one or two fields come from another entry
 			other := random()
 			fields := slices.Sorted(maps.Keys(other))
 			for range 1 + r.IntN(2) {

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// Topology returns what a configuration has, and the next times of its schedules after now.
+// Topology returns the entries of a configuration, and the next times of its schedules after now.
 func Topology(c *config.Config, now time.Time) wire.Topology {
 	t := wire.Topology{Sources: []wire.ConfiguredSource{}, Consumers: []wire.ConfiguredConsumer{}, Alerts: []wire.ConfiguredAlert{}}
 	for _, s := range c.SortedSources() {

@@ -38,8 +38,8 @@ func (e *envelope) dueAt() (time.Time, error) {
 	return due, nil
 }
 
-// postpone makes all jobs of an arrival due at the time that the sender said, whatever delays
-// their consumers have. A time that has passed means at once.
+// postpone makes all jobs of an arrival due at the time that the sender asked for, in place of
+// the delays of their consumers. A time that has passed means at once.
 func postpone(a core.Arrival, due time.Time) {
 	if due.IsZero() {
 		return

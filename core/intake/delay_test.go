@@ -54,8 +54,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// TestDelaysRefused: a delay that is not understood is refused, with the header and what is
-// allowed, and nothing is stored.
+// TestDelaysRefused: a malformed delay is refused with the name of the header and the allowed
+// values, and nothing is stored.
 func TestDelaysRefused(t *testing.T) {
 	at := received.Truncate(time.Millisecond)
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The services say what they change, and the edge says for whom: see [core.Change]. A service
+// The services name the changes, and the edge names the actor: see [core.Change]. A service
 // begins a change right before the call of the store that makes it. So a request that is refused
 // earlier leaves no entry.
 
@@ -59,7 +59,7 @@ func beginning(ctx context.Context, op core.Operation, shown core.Lane) context.
 		"error", f.Error, "match", f.Match)
 }
 
-// An Audit lists who changed what. It is safe for concurrent use.
+// An Audit lists changes with their actors. It is safe for concurrent use.
 type Audit struct{ store AuditStore }
 
 // An AuditStore has the method of a store that an Audit uses.

@@ -26,8 +26,8 @@ type Canceled struct {
 }
 
 // Cancel ends the jobs of an event that no worker or consumer holds, and the workflow runs that no
-// worker has begun. Whatever is under way is left alone and counted: a job whose attempt fails is
-// tried again, unless a later Cancel ends it.
+// worker has begun. Jobs and runs under way are left alone and counted: a job whose attempt fails
+// is tried again, unless a later Cancel ends it.
 //
 // The event of an operation is refused as [core.Invalid]: [Operations.Cancel] ends its job too.
 func (e *Events) Cancel(ctx context.Context, id core.ID) (Canceled, error) {

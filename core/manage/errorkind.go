@@ -12,7 +12,7 @@ import (
 //
 // An id is a UUID, a ULID, 8 or more hexadecimal digits, or a word of 12 or more letters and digits
 // that has both. A number has 3 or more digits. The status of a reply is not replaced, since it
-// says what failed: "status: 503", "HTTP 500".
+// names the failure: "status: 503", "HTTP 500".
 func ErrorKind(text string) string {
 	var kind strings.Builder
 	for at := 0; at < len(text); {

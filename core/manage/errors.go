@@ -17,7 +17,7 @@ const MaxErrorGroups = 100
 type ErrorGroup struct {
 	Lane core.Lane // as it is shown
 	Host string    // of a place of alerts
-	Kind string    // see [ErrorKind]; empty for jobs without an error, such as those whose worker vanished
+	Kind string    // see [ErrorKind]; empty for jobs without an error, such as jobs whose worker vanished
 
 	Dead, Retrying int
 

@@ -45,9 +45,9 @@ func (h *Holds) List(ctx context.Context) ([]core.Hold, error) {
 
 // Hold holds a lane, until a time or, if that is zero, until Release. Jobs that are being
 // tried end as usual, and no process takes another one. The lane of a source stands for all jobs
-// of the source's events. A lane that is held already gets the new end and reason. The refusals
-// are those of a lane that is not configured, of a time that has passed, of a reason that is no
-// text of at most MaxReason characters, and of too many sources.
+// of the source's events. A lane that is held already gets the new end and reason. Hold refuses
+// a lane that is not configured, a time that has passed, a reason that is no text of at most
+// MaxReason characters, and a source beyond the bound on held sources.
 func (h *Holds) Hold(ctx context.Context, lane core.Lane, until time.Time, reason string) (core.Hold, error) {
 	now := h.clock()
 	if err := h.check(now, lane, until, reason); err != nil {
@@ -96,8 +96,8 @@ func (h *Holds) of(ctx context.Context, now time.Time, lane core.Lane) (core.Hol
 
 // Release ends the hold of a lane. It returns whether the lane was held. The jobs of a handler
 // or workflow go on slowly, as after a circuit breaker closed. Each process notices the change
-// at its next look at the database, within a second, or within five seconds for hosted_sql. The
-// refusal is that of a lane that is neither held nor configured.
+// at its next look at the database, within a second, or within five seconds for hosted_sql.
+// Release refuses a lane that is neither held nor configured.
 func (h *Holds) Release(ctx context.Context, lane core.Lane) (bool, error) {
 	released, err := h.store.Unhold(audited(ctx, core.AuditRelease, string(lane)), h.clock(), lane)
 	if err != nil {

@@ -19,7 +19,7 @@ type JobSearch struct {
 	Error        string // text that the last error of the job contains, upper and lower case told apart
 }
 
-// Scans reports whether jobs have to be read to find those that the search selects. Otherwise List
+// Scans reports whether the search has to read each job to see whether it matches. Otherwise List
 // serves it.
 func (s JobSearch) Scans() bool { return s.Source != "" || s.Type != "" || s.Error != "" }
 
@@ -69,7 +69,7 @@ func (j *Jobs) Search(ctx context.Context, s JobSearch) (FoundJobs, error) {
 	return j.finish(ctx, found, s.Source, shown)
 }
 
-// finish adds what List adds to a page: it refuses unknown names, and says why jobs wait.
+// finish completes a page as List does: it refuses unknown names, and says why jobs wait.
 func (j *Jobs) finish(ctx context.Context, found FoundJobs, source string, lane core.Lane) (_ FoundJobs, err error) {
 	if found.Scanned == 0 {
 		err = j.knownLane(ctx, lane)

@@ -133,7 +133,7 @@ func TestJobSearch(t *testing.T) {
 	}
 }
 
-// The pages of a search have each match once, whatever ends a page.
+// The pages of a search have each match once, for small and large limits.
 func TestJobSearchPageByPage(t *testing.T) {
 	for _, limit := range []int{1, 2, 7, 1000} {
 		j, _ := stacked(50)

@@ -39,7 +39,7 @@ func NewLines(store LineStore, clock core.Clock, names *Names, lined []core.Lane
 }
 
 // List lists the lines of a lane by key: the lines in which jobs have slots, so that an idle line
-// is absent. The refusals are those of a lane that has neither lines nor jobs in lines.
+// is absent. List refuses a lane that has neither lines nor jobs in lines.
 func (l *Lines) List(ctx context.Context, lane core.Lane, after string, limit int) (core.Page[core.LineState], error) {
 	page, err := l.store.Lines(ctx, lane, after, limit)
 	if err == nil && len(page.Items) == 0 && after == "" {

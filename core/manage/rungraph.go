@@ -8,7 +8,7 @@ import (
 )
 
 // A Graph is the definition that a run follows, drawn, with the state of each of its steps in the
-// run. The states are those of the run's epoch.
+// run. The states belong to the run's current epoch.
 type Graph struct {
 	core.Run
 
@@ -32,8 +32,8 @@ type Graph struct {
 type GraphStep struct {
 	core.DrawnStep
 
-	// Status is the most urgent one of its executions: failed before those that are not over,
-	// and succeeded last. It is empty if the run has not reached the step.
+	// Status is the most urgent one of its executions: failed first, then the states of unfinished
+	// executions, and succeeded last. It is empty if the run has not reached the step.
 	Status core.StepStatus
 
 	Counts     map[core.StepStatus]int // its executions by status; nil for none
@@ -88,7 +88,8 @@ func (r *Runs) draw(ctx context.Context, hash string) (core.Diagram, error) {
 	return r.Draw(ctx, hash)
 }
 
-// fill makes the steps of the graph: those of the diagram, and those that were executed but are not drawn.
+// fill makes the steps of the graph: the steps of the diagram, and further executed steps that the
+// diagram lacks.
 func (g *Graph) fill(drawn []core.DrawnStep, executed []core.Step) {
 	at := make(map[string]int, len(drawn))
 	for _, d := range drawn {

@@ -37,7 +37,7 @@ func searched(t *testing.T, e *Events, f core.EventFilter, filter string) Found 
 	return found
 }
 
-// Events of type "a" are those whose number is divisible by 3.
+// An event has type "a" if its number is divisible by 3.
 func TestSearch(t *testing.T) {
 	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
 	for _, tt := range []struct {
@@ -77,7 +77,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// The pages of a search have each match once, whatever ends a page.
+// The pages of a search have each match once, for small and large limits.
 func TestSearchPageByPage(t *testing.T) {
 	for _, limit := range []int{1, 2, 7, 1000} {
 		e, _ := desk(t, 50)

@@ -12,8 +12,8 @@ import (
 	"github.com/eventgateway/gateway/core/curl"
 )
 
-// Curl returns the command that sends again what an attempt of a job sent. The refusals are those of
-// [Numbered] and [CurlOf].
+// Curl returns the command that sends the request of a job's attempt again. It refuses as [Numbered]
+// and [CurlOf] do.
 func (j *Jobs) Curl(ctx context.Context, id core.ID, number int) (*curl.Command, error) {
 	job, err := j.job(ctx, id)
 	if err != nil {
@@ -34,8 +34,8 @@ func (j *Jobs) Curl(ctx context.Context, id core.ID, number int) (*curl.Command,
 	return CurlOf(ctx, job, attempt, j.store.SentBody, j.store.Event)
 }
 
-// Numbered returns the newest of a job's attempts with a number. The refusal of a missing one is
-// [core.NotFound], and names those that are there.
+// Numbered returns the newest of a job's attempts with a number. A missing number is refused as
+// [core.NotFound], with the numbers of the recorded attempts.
 func Numbered(job core.ID, attempts []core.Attempt, number int) (core.Attempt, error) {
 	var known []string
 	for _, a := range slices.Backward(attempts) {
@@ -55,10 +55,10 @@ func NotRecorded(number int) error {
 	return core.Refuse(core.NotFound, "attempt %d did not record what was sent; with delivery.record: headers, or record: headers of its handler, later attempts do", number)
 }
 
-// CurlOf returns the command that sends again what an attempt sent. body reads the kept body of an
-// attempt, and event the event of a job. An attempt whose exchange is not recorded is refused as
-// [core.NotFound]. A call over gRPC, and a body that is neither kept in full nor the payload of the
-// event, are refused as [core.Invalid].
+// CurlOf returns the command that sends the request of an attempt again. body reads the kept body
+// of an attempt, and event the event of a job. An attempt whose exchange is not recorded is refused
+// as [core.NotFound]. A call over gRPC, and a body that is neither kept in full nor the payload of
+// the event, are refused as [core.Invalid].
 func CurlOf(ctx context.Context, job core.Job, a core.Attempt, body func(ctx context.Context, job core.ID, number int) (string, error),
 	event func(context.Context, core.ID) (core.Event, error),
 ) (*curl.Command, error) {
@@ -89,7 +89,7 @@ func CurlOf(ctx context.Context, job core.Job, a core.Attempt, body func(ctx con
 	return command, nil
 }
 
-// CurlWithoutBody is CurlOf for a caller who adds the body.
+// CurlWithoutBody is CurlOf without the body, which the caller adds.
 func CurlWithoutBody(a core.Attempt) (*curl.Command, error) {
 	switch {
 	case a.Exchange == nil:

@@ -42,7 +42,7 @@ func (w Window) Steps() (step time.Duration, n int) {
 	return time.Minute, 60
 }
 
-// Curves are what happened in a window of time.
+// Curves count events and deliveries in a window of time.
 type Curves struct {
 	Window Window
 	From   time.Time // when the first step begins
@@ -51,8 +51,8 @@ type Curves struct {
 	Until time.Time
 	Step  time.Duration
 
-	Sources   []Curve // by name; first those that are configured
-	Consumers []Curve // handlers, then queues, then workflows, each by name; first those that are configured
+	Sources   []Curve // by name; first the configured sources
+	Consumers []Curve // handlers, then queues, then workflows, each by name; first the configured consumers
 }
 
 // A Curve has the counts of a source or consumer in each step, the oldest first.

@@ -65,7 +65,7 @@ func TestCurves(t *testing.T) {
 			s.Unwritten = func() []core.LaneCounts {
 				return []core.LaneCounts{
 					{At: minute(0), Lane: "handler/billing", Counts: core.Counts{Completed: 2}},
-					{At: minute(-1), Lane: "handler/billing", Counts: core.Counts{Failed: 1}},       // behind the end of what functions show
+					{At: minute(-1), Lane: "handler/billing", Counts: core.Counts{Failed: 1}},       // after the last minute that functions show
 					{At: minute(-2000), Lane: "handler/billing", Counts: core.Counts{Completed: 9}}, // before the window
 				}
 			}

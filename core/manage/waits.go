@@ -33,9 +33,9 @@ type Wait struct {
 	Reason string    // of a hold, as its operator gave it; may be empty
 	Source string    // the source that is held, if the job waits for that; empty if its lane is held
 
-	// Job is a job that has a slot of the line: the one that stopped the line if Since is set.
-	// Place is the place in the line, 1 for the next job. It is 0 if it is not known, and beyond
-	// core.MaxPage. Both are zero for other hindrances.
+	// Job is a job that has a slot of the line. If Since is set, it is the dead job that stopped
+	// the line. Place is the place in the line, 1 for the next job. It is 0 if it is not known,
+	// and beyond core.MaxPage. Both are zero for other hindrances.
 	Job   core.ID
 	Place int
 }
@@ -137,7 +137,7 @@ func lineWait(id core.ID, line core.LineJobs) Wait {
 	return wait
 }
 
-// A heldJobs is what operators hold.
+// A heldJobs has the lanes and sources that operators hold.
 type heldJobs struct {
 	lanes   map[core.Lane]core.Hold
 	sources map[core.ID]string // of events; empty if no source is held

@@ -1,5 +1,5 @@
 // Package preview compares two configurations by the events of the past: which consumers would
-// get each event, and what they would get.
+// get each event, and with which body and settings.
 //
 // The one idea to know: the package decides nothing about an event. Each configuration is a
 // [Side], which the caller makes of the intake and the senders that serve. The package puts the
@@ -21,7 +21,7 @@ import (
 
 // A Side is one of the two configurations.
 type Side struct {
-	// Decide returns what becomes of an event that comes in now. It does not change the event.
+	// Decide returns the Outcome of an event that comes in now. It does not change the event.
 	Decide func(core.Event) Outcome
 
 	// Why says in words why a consumer of the configuration gets no job for an event; "" if it is
@@ -45,7 +45,7 @@ type Consumer struct {
 	Settings map[string]string
 }
 
-// An Outcome is what becomes of an event.
+// An Outcome is the refusal of an event, or its jobs.
 type Outcome struct {
 	// Refused says why the event is refused; "" if it is stored.
 	Refused string

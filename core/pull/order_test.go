@@ -24,7 +24,7 @@ const (
 )
 
 // A yard is a SQLite database with messages in lines, and Pullers over it, each as in a process of
-// its own. What the consumers do is recorded.
+// its own. The log has each receive and each answer of the consumers.
 type yard struct {
 	t     *testing.T
 	conn  store.Conn
@@ -100,7 +100,7 @@ func (y *yard) puller(rules core.LineRules) *pull.Puller {
 	return p
 }
 
-// An answer is what a consumer does with a message.
+// An answer is the act of a consumer on a message.
 type answer int
 
 const (
@@ -181,7 +181,7 @@ func (y *yard) settle() {
 	}
 }
 
-// check reports what is wrong with the history.
+// check reports the problems of the history.
 func (y *yard) check() {
 	y.t.Helper()
 	problems := lines.Check(lines.Rules{Limit: y.rules.Limit, StopOnDead: y.rules.StopOnDead}, y.log.Entries())

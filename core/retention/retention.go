@@ -6,8 +6,8 @@
 // The idea to know: intake comes first. Records are deleted slowly and nearly all the time,
 // not at once. The store deletes a small batch at a time and pauses between batches, so that
 // senders seldom wait for a purge. While a purge is late, the batches are larger, so that it
-// keeps up with what comes in. Only the process with the turn purges; correctness does not
-// depend on that.
+// keeps up with the events that come in. Only the process with the turn purges; correctness
+// does not depend on that.
 //
 // The package imports core only.
 package retention
@@ -37,8 +37,8 @@ const batch = 500
 // their scripts, so in a few minutes fewer come in.
 const auditBatch = 5000
 
-// minutesKept is for how long counts of minutes are kept, whatever the configured time: they are for
-// curves of the last day.
+// minutesKept is for how long counts of minutes are kept. The configured retention does not change
+// it: the counts are for curves of the last day.
 const minutesKept = 25 * time.Hour
 
 // name is the name of the turn.

@@ -1,5 +1,5 @@
-// Package series counts what happens in each minute, by source and consumer, for curves of the
-// last hour and day.
+// Package series counts accepted events and ended deliveries in each minute, by source and
+// consumer, for curves of the last hour and day.
 //
 // The idea to know: counting costs the services nothing but a look-up in a map. A [Counter] is an
 // observer of the facts that the services state anyway. It keeps the counts of the last minutes

@@ -41,7 +41,7 @@ type Deps struct {
 	Process core.ID
 }
 
-// A Writer stores what a Counter counted. It is safe for concurrent use.
+// A Writer stores the counts of a Counter. It is safe for concurrent use.
 type Writer struct {
 	Deps
 	counter *Counter
@@ -96,8 +96,8 @@ func (w *Writer) write(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// A row has the counts of a lane that are to be written. Its Counts are those that no row in the store has yet,
-// and total is all that was counted.
+// A row has the counts of a lane that are to be written. Its Counts are in no row of the store yet, and
+// total is all that was counted.
 type row struct {
 	core.LaneCounts
 	total core.Counts

@@ -274,7 +274,7 @@ func (o logger) moved(f core.BreakerMoved) {
 	line(o.worker, slog.LevelInfo, message, consumer(f.Lane))
 }
 
-// operated logs what an operator did.
+// operated logs the change of an operator.
 func (o logger) operated(f core.Fact) {
 	switch f := f.(type) {
 	case core.Replayed:

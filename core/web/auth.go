@@ -145,7 +145,7 @@ func (k *keyring) named(r *http.Request) (Token, bool) {
 }
 
 // allows refuses a request that needs a role which the token's role does not include. The
-// header is that of RFC 6750, section 3.1.
+// header follows RFC 6750, section 3.1.
 func (t Token) allows(w http.ResponseWriter, need core.Role) error {
 	if t.Role.Includes(need) {
 		return nil

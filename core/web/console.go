@@ -16,7 +16,7 @@ import (
 // The operator console is one page with its scripts, which call the API. A browser signs in with a
 // token, and gets a cookie in exchange: see [sessions]. The cookie counts below consolePath only. A
 // request to consolePath/api/... with the cookie is served as the request to /api/... with the token.
-// So the API knows no cookies, and its routes decide what a role may do, in the console as everywhere.
+// So the API knows no cookies, and its routes check roles, for the console as for other clients.
 
 // consolePath is the path of the console, below which its cookie is sent.
 const consolePath = "/console"
@@ -109,7 +109,7 @@ func send(w http.ResponseWriter, r *http.Request, f console.File) {
 }
 
 // manual serves the chapters of the manual to a browser that is signed in. A browser keeps them, and
-// asks whether they are those of this version still.
+// asks each time whether this version still has the same text.
 func (c *consoleRoutes) manual(w http.ResponseWriter, r *http.Request) error {
 	if _, ok := c.sessions.of(r); !ok {
 		return errToken
@@ -133,7 +133,7 @@ func (c *consoleRoutes) manual(w http.ResponseWriter, r *http.Request) error {
 // errNoManual refuses to show the manual where it is not inside.
 var errNoManual = core.Refuse(core.NotFound, `the manual is not inside of this gateway; "gateway help" prints it`)
 
-// session says as whom the browser is signed in.
+// session answers with the name and role of the token with which the browser is signed in.
 func (c *consoleRoutes) session(w http.ResponseWriter, r *http.Request) error {
 	token, ok := c.sessions.of(r)
 	if !ok {
@@ -230,7 +230,7 @@ func (s *sessions) through(next http.Handler) http.Handler {
 type fromConsole struct{}
 
 // formOfConsole reports whether a request that came through the console has a body that a form of a
-// page can send, which is no JSON. The cookie alone proves who such a request is from.
+// page can send, which is no JSON. Only the cookie authenticates such a request.
 func formOfConsole(r *http.Request) bool {
 	return r.ContentLength != 0 && !isJSON(r) && r.Context().Value(fromConsole{}) != nil
 }

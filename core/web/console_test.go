@@ -150,7 +150,7 @@ func TestConsoleCodes(t *testing.T) {
 	}
 }
 
-// TestConsoleRoles: a session opens what its token opens, and the API itself knows no cookie.
+// TestConsoleRoles: a session opens the routes that its token opens, and the API itself knows no cookie.
 func TestConsoleRoles(t *testing.T) {
 	d := newDesk(t)
 	read, admin := d.signIn(readText), d.signIn(adminText)
@@ -299,8 +299,8 @@ func TestConsoleFiles(t *testing.T) {
 	}
 }
 
-// TestConsoleManual: the manual is served to those who are signed in, and a browser that has it does not
-// get it again.
+// TestConsoleManual: only a browser that is signed in gets the manual, and a browser that has it does
+// not get it again.
 func TestConsoleManual(t *testing.T) {
 	d := newDesk(t)
 	read := d.signIn(readText)

@@ -259,7 +259,7 @@ func (j *jobRoutes) sentBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// curl answers with the command that sends again what an attempt sent.
+// curl answers with the command that sends the request of an attempt again.
 func (j *jobRoutes) curl(w http.ResponseWriter, r *http.Request) error {
 	id, number, err := attemptOf(r)
 	if err != nil {

@@ -131,8 +131,8 @@ func refusalIn(w *httptest.ResponseRecorder) string {
 	return w.Body.String()
 }
 
-// TestRolesOfQueues: a queue's own key opens its queue, whatever the API's tokens are. A token
-// with a role opens the queues that have keys, and the token with all rights does not.
+// TestRolesOfQueues: a queue's own key opens its queue, with and without tokens of the API. A
+// token with a role opens the queues that have keys, and the token with all rights does not.
 func TestRolesOfQueues(t *testing.T) {
 	for _, tt := range []struct {
 		queue, token string

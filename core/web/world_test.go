@@ -301,7 +301,7 @@ func (s *store) AcceptAll(ctx context.Context, all []core.Arrival) (receipts []c
 	return receipts, nil
 }
 
-// configured returns what the configuration of a world might be.
+// configured returns an example of a world's configuration.
 func configured() wire.Topology {
 	return wire.Topology{
 		Sources: []wire.ConfiguredSource{

@@ -12,7 +12,7 @@ type AuditEntry struct {
 	Via     string            `json:"via"`
 	Action  string            `json:"action"`
 	Target  string            `json:"target"`
-	Detail  map[string]string `json:"detail"` // what else was asked for; empty if there is nothing else
+	Detail  map[string]string `json:"detail"` // further parameters of the change; may be empty
 }
 
 // AuditEntryOf returns the record of an entry.

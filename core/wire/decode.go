@@ -155,8 +155,8 @@ func ParseConsumer(text string) (core.Lane, bool) {
 	return lane, known && name != "" && !strings.ContainsFunc(name, unnamed)
 }
 
-// ParseTarget returns the lane of what can be held: a consumer, except a place for alerts, or
-// "source/" and the name of a source. It returns false if nothing that can be held has that name.
+// ParseTarget returns the lane of the target of a hold: a consumer, except a place for alerts, or
+// "source/" and the name of a source. It returns false if no such target can have that name.
 func ParseTarget(text string) (core.Lane, bool) {
 	if name := core.Lane(text).Source(); name != "" {
 		return core.Lane(text), !strings.ContainsFunc(name, unnamed)

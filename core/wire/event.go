@@ -220,7 +220,7 @@ type Replayed struct {
 }
 
 // A Canceled counts the jobs of an event after a cancel: see [manage.Canceled]. The runs are listed,
-// so that a client can cancel those that are under way.
+// so that a client can cancel the runs under way.
 type Canceled struct {
 	EventID      core.ID   `json:"event_id"`
 	Canceled     int       `json:"canceled"`

@@ -176,7 +176,7 @@ type Attempt struct {
 	ResponseHeaders map[string]string `json:"response_headers,omitzero"`
 }
 
-// A Request is what an attempt sent, with secrets masked. See [core.Exchange].
+// A Request is the request of an attempt, with secrets masked. See [core.Exchange].
 type Request struct {
 	Method     string            `json:"method"`
 	URL        string            `json:"url"`
@@ -208,8 +208,8 @@ func AttemptOf(a core.Attempt) Attempt {
 	return record
 }
 
-// A Curl is a command for a POSIX shell that sends a recorded request again. Variables are those of the
-// shell that stand for masked values.
+// A Curl is a command for a POSIX shell that sends a recorded request again. Variables are the shell's
+// variables that stand for masked values.
 type Curl struct {
 	Command   string   `json:"command"`
 	Variables []string `json:"variables"`

@@ -43,8 +43,8 @@ func (l Lines) Core() core.Page[core.LineState] {
 	return core.Page[core.LineState]{Items: List(l.Lines, Line.Core), More: l.More}
 }
 
-// A LineStory is a line with the first of its jobs: some of those that have slots, and the first
-// of those that wait.
+// A LineStory is a line with some of its jobs: the first jobs with slots, and the first waiting
+// jobs.
 type LineStory struct {
 	Line
 	Jobs []Job `json:"jobs"`

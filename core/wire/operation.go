@@ -65,7 +65,7 @@ func OperationsOf(p core.Page[core.Operation]) Operations {
 	return page
 }
 
-// An OperationPlan says what an operation would do.
+// An OperationPlan is an operation that was not begun, with the number of its matches.
 type OperationPlan struct {
 	Action    string         `json:"action"`
 	Matches   int            `json:"matches"`

@@ -11,7 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Session says as whom a browser is signed in to the console.
+// Session names the token with which a browser is signed in to the console.
 type Session struct {
 	Name Text      `json:"name"` // of the token; null for a token with all rights, or if the API is open
 	Role core.Role `json:"role"`

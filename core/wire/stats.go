@@ -55,7 +55,7 @@ type WorkflowStats struct {
 	HeldSince Time `json:"held_since"`
 	HeldUntil Time `json:"held_until"`
 
-	// Stopped is the number of its lines that are stopped; absent of what has no lines.
+	// Stopped is the number of its lines that are stopped; absent for entries without lines.
 	Stopped int `json:"lines_stopped,omitzero"`
 }
 

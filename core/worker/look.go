@@ -131,7 +131,7 @@ func (f *feeder) dueTimes(outlooks map[core.Lane]core.Outlook, now time.Time) ma
 		}
 		opens := f.gates.opensAt(l, now)
 		if opens.Equal(core.NoEnd) {
-			continue // an outcome that was stored since the look began told of a hold
+			continue // an outcome that was stored since the look began shows a hold
 		}
 		due[l] = later(o.DueAt, opens, f.contended[l])
 		if soon := now.Add(core.GateHorizon); due[l].After(now) && !due[l].After(soon) && !o.DueAt.After(now) {

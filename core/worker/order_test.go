@@ -148,7 +148,7 @@ func (y *yard) settle() {
 	}
 }
 
-// check reports what is wrong with the history.
+// check reports the problems of the history.
 func (y *yard) check() {
 	y.t.Helper()
 	problems := lines.Check(lines.Rules{Limit: y.rules.Limit, StopOnDead: y.rules.StopOnDead}, y.log.Entries())

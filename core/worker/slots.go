@@ -121,7 +121,7 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 	s.outcomes <- result
 }
 
-// doing returns what an attempt without a Sender does, for the log.
+// doing names the work of an attempt without a Sender, for the log.
 func doing(l core.Lane) string {
 	if l.Operation() {
 		return "do an operation"
