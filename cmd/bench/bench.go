@@ -110,8 +110,9 @@ func (b *bench) measure(ctx context.Context) (err error) {
 
 // cells are the measurements on a database, in this order. A cell is left out on a database
 // where it would show nothing new: slots, idle and start are about the program and not about
-// the database, and latency on SQL over HTTP is mostly that of HTTP. The usual ones are those
-// of the table of ratios, and take a quarter of an hour; the others have to be asked for.
+// the database, and latency on SQL over HTTP is mostly that of HTTP. The usual cells are the
+// cells of the table of ratios. They take a quarter of an hour; the others run only if they are
+// named.
 var cells = []struct {
 	name    string
 	usual   bool

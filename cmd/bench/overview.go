@@ -32,8 +32,8 @@ func (r *report) overview() (rows [][]string) {
 			if !m.aim.ratio || math.IsNaN(ratio) {
 				continue
 			}
-			// A figure has the same place on all sites, whatever their goals are. The
-			// row shows the goal of the first site.
+			// A figure has the same place on all sites, also if their goals differ. The row shows the
+			// goal of the first site.
 			at := row{m.label, name, m.aim.String()}
 			if n := slices.IndexFunc(order, func(o row) bool { return o.label == at.label && o.beside == at.beside }); n >= 0 {
 				at = order[n]

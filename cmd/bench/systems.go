@@ -55,7 +55,7 @@ type setup struct {
 	steps    int    // of a workflow in place of the handler, at most 10; 0 for none
 	keep     int    // hours until finished records are purged, or 0 for the default
 	key      string // path to the key of the handler's lines; "" for no lines
-	record   string // what attempts of the handler keep, with a transform; "" for the default without one
+	record   string // the handler's setting "record", with a transform; "" for the default without one
 }
 
 // intakeOnly starts a system that accepts but does not deliver. The gateway has no such

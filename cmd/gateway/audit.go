@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// An auditService lists who changed what; see [manage.Audit].
+// An auditService lists the entries of the audit; see [manage.Audit].
 type auditService interface {
 	List(ctx context.Context, f core.AuditFilter) (core.Page[core.AuditEntry], error)
 }
@@ -110,7 +110,7 @@ func (a *app) listAudit(c *cobra.Command, f core.AuditFilter) error {
 // listedDetail is the number of characters of a value in the list.
 const listedDetail = 80
 
-// detailText returns what else was asked for, by name, on one line.
+// detailText returns the details of a change, by name, on one line.
 func detailText(detail map[string]string) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(detail)) {

@@ -51,7 +51,7 @@ func (a *app) console(ctx context.Context, printOnly bool) error {
 	if printOnly {
 		return nil
 	}
-	// What the helper programs of a desktop say is no help: the note below says what to do.
+	// The output of a desktop's helper programs does not help a user; the note below does.
 	browser.Stdout, browser.Stderr = io.Discard, io.Discard
 	if err := browser.OpenURL(address); err != nil {
 		a.Notef("no browser could be opened here: open the address yourself, within a minute")

@@ -70,7 +70,7 @@ func (a *app) eventsCancel(c *cobra.Command, ids []core.ID) error {
 	})
 }
 
-// printCanceled prints the counts of one event, and how to go on with what is under way.
+// printCanceled prints the counts of one event, and hints for the jobs and runs under way.
 func (a *app) printCanceled(c *cobra.Command, done manage.Canceled) error {
 	if a.json {
 		return a.PrintJSON(wire.CanceledOf(done))

@@ -89,7 +89,7 @@ func (a *app) hold(ctx context.Context, target, until, reason string) error {
 	})
 }
 
-// holdNote returns what goes on although a lane is held; "" if nothing does.
+// holdNote names the work that goes on although a lane is held; "" if none does.
 func holdNote(lane core.Lane) string {
 	switch {
 	case lane.Workflow() != "":
@@ -208,7 +208,7 @@ func (a *app) listHolds(ctx context.Context) error {
 	})
 }
 
-// holdText says who holds a lane, for a job that waits for that.
+// holdText says since when, until when and why a lane is held, for a job that waits for it.
 func holdText(name string, since, until time.Time, reason string) string {
 	text := fmt.Sprintf("%s is held since %s", name, moment(since))
 	if !until.IsZero() {

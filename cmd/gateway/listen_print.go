@@ -10,8 +10,8 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// introduce says what the command does, and what it does not do. It is printed once the gateway has
-// answered, so a script may wait for it.
+// introduce prints the addresses of the session, and that it settles nothing. It is printed once
+// the gateway has answered, so a script may wait for it.
 func (l *listening) introduce() {
 	l.Notef("listening to %s, posting to %s; this is no tunnel, and nothing is settled: the gateway's own deliveries and their retries go on as usual",
 		l.urlFlag, shownURL(l.to))

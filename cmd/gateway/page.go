@@ -103,9 +103,8 @@ func (a *app) line(command string) string {
 	return strings.Join(words, " ")
 }
 
-// commandLine returns a command with the flags that the user gave, except --after, those that hold a
-// secret, and those that are named.
-// The command begins with "gateway".
+// commandLine returns a command with the flags that the user gave, except --after, the flags of
+// secrets (--token, --secret) and the flags in except. The command begins with "gateway".
 func (a *app) commandLine(command string, flags *pflag.FlagSet, except ...string) string {
 	words := []string{a.programName() + strings.TrimPrefix(command, "gateway")}
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -125,7 +125,7 @@ func shownWhy(f preview.Refusal) string {
 // oneLine writes the lines of a text in one.
 func oneLine(s string) string { return strings.ReplaceAll(s, "\n", "; ") }
 
-// notePreview says what a user could overlook.
+// notePreview notes the bounds that a user could overlook.
 func (a *app) notePreview(r preview.Report, p previewing) {
 	switch {
 	case r.Events == 0:
@@ -154,7 +154,8 @@ func previewGrid(consumers []preview.Tally) terminal.Grid {
 	return g
 }
 
-// remarks says what changes for a consumer, and what goes wrong under the new configuration.
+// remarks counts the kinds of changes for a consumer, and the failures under both
+// configurations.
 func remarks(t preview.Tally) (all []string) {
 	switch {
 	case !t.Configured[preview.Before]:

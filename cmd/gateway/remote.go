@@ -28,7 +28,7 @@ func (a *app) remoteFlags(flags *pflag.FlagSet) {
 // remote reports whether the command asks a server.
 func (a *app) remote() bool { return a.urlFlag != "" }
 
-// Annotations of a command that say which of those flags it takes, and what -c means.
+// Annotations of a command: the flags of a server that it takes, and the meaning of -c.
 const (
 	takesURL   = "takes --url"
 	takesToken = "takes --token" // also without --url

@@ -77,8 +77,9 @@ func (c curves) sums() [4]int {
 	return s
 }
 
-// TestCurvesAndGraph: the console draws what four functions did: its curves have the deliveries
-// of a worker and the events of the intake, and the graph of a run has the states of its steps.
+// TestCurvesAndGraph: the console draws the work of four functions: its curves have the
+// deliveries of a worker and the events of the intake, and the graph of a run has the states of
+// its steps.
 func TestCurvesAndGraph(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		r := receiver.New(t)
@@ -134,7 +135,7 @@ func TestCurvesAndGraph(t *testing.T) {
 		if g := graphOf(); g["ask"] != "succeeded" || g["pause"] != "succeeded" || g["notify"] != "succeeded" {
 			t.Errorf("graph of the completed run: %v", g)
 		}
-		d.stop() // what a copy counted is stored when its invocation ends
+		d.stop() // a copy stores its counts when its invocation ends
 		// The curves end two minutes ago, and a scheduled worker counts the events of past minutes.
 		// So all that happened is moved three minutes back.
 		const past = 3 * time.Minute

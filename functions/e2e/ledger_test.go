@@ -66,7 +66,7 @@ func (b *book) serve(_ int, w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	c.ended = time.Now()
 	if gone {
-		c.status = 0 // nobody gets the answer
+		c.status = 0 // the caller is gone and gets no answer
 	}
 	b.mu.Unlock()
 	if c.status == 0 {
@@ -147,7 +147,7 @@ type tick struct {
 }
 
 // ticksOf returns the ticks of a worker from its results and its log. A tick stores the answers of
-// all its calls before it ends, and logs what it has stored. It is cut if its copy was killed in
+// all its calls before it ends, and logs each stored answer. It is cut if its copy was killed in
 // it, or if it logs that it had no time left to store an answer.
 func ticksOf(results []lambda.Result, log string, killed map[int]bool) []*tick {
 	var ticks []*tick

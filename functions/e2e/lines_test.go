@@ -119,7 +119,7 @@ func (db *database) empty() {
 	}
 }
 
-// A lineStory is a deployment with what its receiver saw.
+// A lineStory is a deployment with the history that its receiver recorded.
 type lineStory struct {
 	t      *testing.T
 	d      *deployment

@@ -48,7 +48,7 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	programs = dir
 	const module = "github.com/eventgateway/gateway/"
-	// The tags are those of a deployment: only the worker calls gRPC receivers.
+	// A deployment builds with the same tags: only the worker calls gRPC receivers.
 	err = build("lambda.norpc grpcnotrace nogrpc", module+"functions/intake", module+"functions/pull", module+"functions/cron")
 	if err == nil {
 		err = build("lambda.norpc grpcnotrace", module+"functions/worker")

@@ -10,7 +10,8 @@ import (
 
 func main() { boot.Serve(routes, nil) }
 
-// routes are those of the API. Only this function serves the console, so only it has the manual.
+// routes adds the routes of the API. Only this function serves the console, so only it has the
+// manual.
 func routes(g *gateway.Gateway) error {
 	g.Manual = manual.JSON
 	return gateway.APIRoutes(g)

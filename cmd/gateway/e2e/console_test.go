@@ -26,8 +26,8 @@ import (
 	"github.com/eventgateway/gateway/infra/test/receiver"
 )
 
-// consoleConfig has what the pages of the console show: handlers that work and fail, a queue, a
-// workflow that waits, a schedule.
+// consoleConfig has an entry of each kind that the pages of the console show: handlers that
+// work and fail, a queue, a workflow that waits, a schedule.
 const consoleConfig = `
 console: true
 server: {host: 127.0.0.1, port: "${PORT}", allow_private_urls: true}
@@ -208,7 +208,7 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 type toldStory struct {
 	Story, Problem string
 	MS             int
-	Figures        string   // what it measured
+	Figures        string   // the durations that it measured
 	Calls          []string // paths of the API that pages asked for
 }
 

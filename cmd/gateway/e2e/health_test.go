@@ -39,8 +39,8 @@ alerts:
 `
 
 // TestHealth: two processes get a configuration with alerts on health. Each opening, closing,
-// lag, hold and quiet source is told exactly once. A breaker that opens again within the
-// interval is not told again.
+// lag, hold and quiet source causes exactly one alert. A breaker that opens again within the
+// interval causes no further alert.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	r := receiver.New(t)

@@ -125,7 +125,7 @@ func testHolds(t *testing.T, p holdPlace) {
 	s.finish(released)
 }
 
-// A holdStory is a fleet with its senders and consumers, and what they noted.
+// A holdStory is a fleet with its senders and consumers, and their records.
 type holdStory struct {
 	holdPlace
 	t     *testing.T
@@ -427,7 +427,7 @@ func (s *holdStory) claimedBefore(target string, events []string) {
 	}
 }
 
-// told requires that receives got no message and were told of the hold, at each process.
+// told requires that each process answered receives with no message and "held": true.
 func (s *holdStory) told() {
 	s.t.Helper()
 	told, wrong := make([]int, len(s.fleet)), []string(nil)

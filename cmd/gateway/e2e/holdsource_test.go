@@ -71,7 +71,7 @@ func TestHeldSource(t *testing.T) {
 	}
 }
 
-// A heldSource is a gateway with what was sent to it.
+// A heldSource is a gateway with the events that were sent to it.
 type heldSource struct {
 	t    *testing.T
 	r    *receiver.Receiver

@@ -201,7 +201,7 @@ func died(history []lines.Entry) (n int) {
 	return n
 }
 
-// A lineStory is a fleet with what its receiver saw.
+// A lineStory is a fleet with the history that its receiver recorded.
 type lineStory struct {
 	linePlace
 	t     *testing.T

@@ -220,8 +220,8 @@ func listenTold(t *testing.T, said string, sent []string) {
 	}
 }
 
-// undisturbed requires that the gateway has delivered each event once to its own handler, whatever
-// the laptop answered.
+// undisturbed requires that the gateway has delivered each event once to its own handler, also if
+// the laptop answered with an error.
 func (g *gateway) undisturbed() {
 	g.t.Helper()
 	g.awaitIdle(10 * time.Second)

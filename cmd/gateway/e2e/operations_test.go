@@ -34,8 +34,8 @@ workflows: {flow: {source: app, events: [order.shipped], steps: [{name: pack, ur
 `
 
 // TestOperations: a retry, a replay, a cancel and a redrive run at the same time, and the processes that
-// do them are killed in between. Each match is acted on exactly once, by what the receivers saw and by the
-// tables. Half of the retried jobs die again meanwhile and are not retried again.
+// do them are killed in between. The receivers and the tables show that each match is acted on exactly
+// once. Half of the retried jobs die again meanwhile and are not retried again.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	for _, p := range []struct {
@@ -71,7 +71,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// operated is gateways on one database, and what they have to do.
+// operated is several gateways on one database, with their operations.
 type operated struct {
 	t     *testing.T
 	r     *receiver.Receiver
@@ -172,7 +172,7 @@ func (o *operated) awaitEnd() {
 	})
 }
 
-// check compares the tables and what the receiver saw with exactly one act on each match.
+// check requires exactly one act on each match, in the tables and at the receiver.
 func (o *operated) check() {
 	o.t.Helper()
 	db := o.fleet[0].ledger()

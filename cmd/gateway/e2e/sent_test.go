@@ -19,8 +19,9 @@ handlers:
   made: {source: app, url: "${RECEIVER}/made?key=sesame-open&version=v2026.11", transform: '{"n": {{ $.n }}, "name": {{ $.name }}}', headers: {X-Api-Key: a-key-of-the-receiver}}
 `
 
-// TestSentAgain: what an attempt sent is shown without secrets, and the command of --curl sends the
-// same body again, also one that a transform made: on the database, and through the API.
+// TestSentAgain: the request of an attempt is shown without secrets, and the command of --curl
+// sends the same body again, also a body that a transform made. Both work on the database and
+// through the API.
 func TestSentAgain(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

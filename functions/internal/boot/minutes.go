@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Functions count for curves as far as no sender waits for it. The worker's function stores what it
-// counted at the end of each invocation that counted something. An environment of the function of
-// the API stores the minutes that are over, at the end of an invocation, so at most once a minute. The
+// Functions count for curves as far as no sender waits for it. The worker's function stores its counts
+// at the end of each invocation that counted something. An environment of the function of the API
+// stores the minutes that are over, at the end of an invocation, so at most once a minute. The
 // function that accepts events stores nothing: the worker's function counts the stored events, in the
 // invocations of its schedule.
 

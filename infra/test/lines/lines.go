@@ -1,5 +1,6 @@
 // Package lines checks histories of lines: jobs with the same key whose attempts must keep an
-// order. A test records what it sees outside of the gateway, and Check says what is wrong with it.
+// order. A test records its observations outside of the gateway, and Check finds the violations of
+// the order.
 //
 // The idea to know: Check is a function of the history alone. So it judges the store, the worker
 // and a whole gateway in the same way, and its own test shows which histories it refuses. The
@@ -13,7 +14,7 @@ import (
 	"sync"
 )
 
-// A Kind is what an [Entry] tells.
+// A Kind is the kind of an observation: see [Entry].
 type Kind string
 
 // The kinds of entries.
@@ -46,7 +47,7 @@ type Entry struct {
 	Outcome Outcome // of Ended
 }
 
-// Rules are what a history must keep.
+// Rules are the promises that a history must keep.
 type Rules struct {
 	Limit      int  // attempts of a key at the same time; with 1 each job waits for the end of the job before it
 	StopOnDead bool // a dead job stops its line until it is skipped or retried
@@ -76,7 +77,7 @@ func (l *Log) Entries() []Entry {
 	return slices.Clone(l.entries)
 }
 
-// Check returns what is wrong with a history that has ended; nothing if it keeps the rules. Each
+// Check returns the problems of a history that has ended; none if it keeps the rules. Each
 // problem begins with its class: unknown, overlap, inversion, repeated, unstopped, lost or stuck.
 func Check(r Rules, history []Entry) []string {
 	c := checker{Rules: r, lines: map[string]*line{}}

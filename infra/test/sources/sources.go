@@ -15,12 +15,12 @@ import (
 	"sync"
 )
 
-// folders are those of the module that have sources of programs.
+// folders are the folders of the module that have sources of programs.
 var folders = []string{"cmd", "core", "functions", "proto", "store"}
 
 // Open opens the folders of all sources of the module in whose folder, or below it, the test runs.
-// Only calls by tests count: go test does not watch a TestMain before it runs them. Calls after the
-// first return what that returned.
+// Only calls by tests count: go test does not watch a TestMain before it runs them. Later calls
+// return the result of the first.
 var Open = sync.OnceValue(open)
 
 func open() error {

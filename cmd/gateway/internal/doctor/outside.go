@@ -130,7 +130,7 @@ func (v *outside) breakers() (found []Check) {
 	return found
 }
 
-// holds describes what operators hold. A gateway of an earlier version has no holds.
+// holds describes the holds of consumers and sources. A gateway of an earlier version has no holds.
 func (v *outside) holds() (found []Check) {
 	if v.apiErr != nil {
 		return []Check{{Name: "holds", Status: Skipped, Detail: "the management API does not answer", Blocked: true}}

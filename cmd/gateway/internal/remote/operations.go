@@ -49,7 +49,7 @@ func (o Operations) Begin(ctx context.Context, op core.Operation) (core.Operatio
 	return reply.Core(), err
 }
 
-// Plan returns what an operation would do: POST /api/operations with dry_run.
+// Plan counts the matches of an operation without doing it: POST /api/operations with dry_run.
 func (o Operations) Plan(ctx context.Context, op core.Operation) (manage.Plan, error) {
 	var reply wire.OperationPlan
 	err := o.c.post(ctx, &reply, operationOrderOf(op, true), "operations")
