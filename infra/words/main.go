@@ -10,7 +10,8 @@
 //
 // The idea to know: a low rate proves little by itself, since a sentence can be obscure
 // without any marker. So the random sentences are the real measurement; the rate finds the
-// files to begin with. The file markers.go defines the markers.
+// files to begin with. The file markers.go defines the markers. A test holds the rate of the whole
+// repository below [maxRate].
 //
 // The share of comments is the share of lines that have a comment, alone or behind code, among
 // the lines of Go that are not blank. Generated code does not count.
@@ -144,12 +145,9 @@ func (t *tally) print(w io.Writer) {
 // showRates prints a line for each folder, for all of them, and for the files with the most
 // markers.
 func showRates(w io.Writer, texts []text, worst int) {
-	folders, total := map[string]*tally{}, tally{name: "all"}
-	files := make([]tally, len(texts))
-	for i, x := range texts {
-		files[i].name = x.path
-		files[i].add(x)
-		total.add(x)
+	files, total := tallies(texts)
+	folders := map[string]*tally{}
+	for _, x := range texts {
 		name := folder(x.path)
 		if folders[name] == nil {
 			folders[name] = &tally{name: name}
@@ -169,7 +167,6 @@ func showRates(w io.Writer, texts []text, worst int) {
 		folders[name].print(w)
 	}
 	total.print(w)
-	slices.SortStableFunc(files, func(a, b tally) int { return cmp.Compare(b.broad, a.broad) })
 	fmt.Fprintln(w)
 	head("file")
 	for _, f := range files[:min(worst, len(files))] {
@@ -177,6 +174,18 @@ func showRates(w io.Writer, texts []text, worst int) {
 			f.print(w)
 		}
 	}
+}
+
+// tallies returns the counts of each file, the most markers first, and of all files together.
+func tallies(texts []text) (files []tally, total tally) {
+	files, total = make([]tally, len(texts)), tally{name: "all"}
+	for i, x := range texts {
+		files[i].name = x.path
+		files[i].add(x)
+		total.add(x)
+	}
+	slices.SortStableFunc(files, func(a, b tally) int { return cmp.Compare(b.broad, a.broad) })
+	return files, total
 }
 
 // folder is the part of a path that a tally is made for: its first two folders, or its

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -28,6 +29,10 @@ var phrases = regexp.MustCompile(`(?i)\b(?:` + strings.Join([]string{
 	`(?:is|are|was|were|be|been|being|not) told`, `(?:tells?|told) of`,
 }, `|`) + `)\b`)
 
+// hints are texts of which each marker has one, in lower case. To look for them first makes the
+// count of the whole repository twice as fast, since few sentences have any.
+var hints = []string{"what", "who", "whichever", "body", "no one", "those", "the one", "that of", "told", "tell"}
+
 // attachedWho finds a "who" with an antecedent.
 var attachedWho = regexp.MustCompile(`(?i)\b(?:callers?|senders?|operators?|users?|readers?|clients?|consumers?|attackers?|person|people|persons|administrators?|developers?|maintainers?|reviewers?|contributors?)(?: \w+)? whom?$`)
 
@@ -38,7 +43,9 @@ var quoted = regexp.MustCompile(`"[^"]*"|“[^”]*”`)
 // "those who wait" counts once. Quoted words do not count. A question has no markers: there
 // "what" and "who" ask.
 func markersIn(sentence string) []marker {
-	if strings.HasSuffix(sentence, "?") {
+	lower := strings.ToLower(sentence)
+	hinted := slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) })
+	if !hinted || strings.HasSuffix(sentence, "?") {
 		return nil
 	}
 	sentence = quoted.ReplaceAllString(sentence, `""`)
