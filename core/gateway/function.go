@@ -36,7 +36,7 @@ func everything(g *Gateway) error {
 	if err := errors.Join(services(g), Schedules(g), Deliveries(g)); err != nil {
 		return err
 	}
-	g.handler = g.newHandler(g.config, g.console(g.config), g.allPieces(g.config))
+	g.handler = g.newHandler(g.config, g.console(g.config, true), g.allPieces(g.config))
 	return nil
 }
 
@@ -63,7 +63,7 @@ func APIRoutes(g *Gateway) error {
 		return err
 	}
 	g.Series.Delay = series.CensusDelay // before that, the worker's function may not have counted the events
-	g.handler = g.newHandler(g.config, g.console(g.config), g.apiPieces(g.config))
+	g.handler = g.newHandler(g.config, g.console(g.config, false), g.apiPieces(g.config))
 	return nil
 }
 

@@ -84,12 +84,12 @@ func apiTokens(c *config.Config) (all []web.Token) {
 }
 
 // console returns the options of the console; nil if it is not configured. It is served where the API
-// is, which it calls.
-func (g *Gateway) console(c *config.Config) *web.ConsoleOptions {
+// is, which it calls. sends says whether the same process takes events.
+func (g *Gateway) console(c *config.Config, sends bool) *web.ConsoleOptions {
 	if !c.Console {
 		return nil
 	}
-	return &web.ConsoleOptions{Tokens: apiTokens(c), Now: g.Machine, Manual: g.Manual}
+	return &web.ConsoleOptions{Tokens: apiTokens(c), Now: g.Machine, Manual: g.Manual, Sends: sends}
 }
 
 // newHandler returns a handler of some routes with the configured bounds, and of the console if that

@@ -15,8 +15,9 @@ import (
 
 // The operator console is one page with its scripts, which call the API. A browser signs in with a
 // token, and gets a cookie in exchange: see [sessions]. The cookie counts below consolePath only. A
-// request to consolePath/api/... with the cookie is served as the request to /api/... with the token.
-// So the API knows no cookies, and its routes check roles, for the console as for other clients.
+// request to consolePath/api/... or consolePath/events/... with the cookie is served as the request to
+// /api/... or /events/... with the token. So the API knows no cookies, and its routes check roles, for
+// the console as for other clients.
 
 // consolePath is the path of the console, below which its cookie is sent.
 const consolePath = "/console"
@@ -39,14 +40,17 @@ type ConsoleOptions struct {
 	// with texts in Markdown. Nil means that there is no manual. It is called once, at the first
 	// request.
 	Manual func() []byte
+
+	// Sends says that this process takes events, so that the page can send them.
+	Sends bool
 }
 
 // consolePiece returns the routes of the console.
-func consolePiece(s *sessions, manual func() []byte) Piece {
+func consolePiece(s *sessions, o ConsoleOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		c := &consoleRoutes{d, s, console.Load(), nil}
-		if manual != nil {
-			c.chapters = sync.OnceValue(func() console.File { return console.NewFile("application/json", manual()) })
+		c := &consoleRoutes{d, s, console.Load(), nil, o.Sends}
+		if o.Manual != nil {
+			c.chapters = sync.OnceValue(func() console.File { return console.NewFile("application/json", o.Manual()) })
 		}
 		r.Get(consolePath, c.page)
 		r.Get(consolePath+"/", c.redirect)
@@ -64,6 +68,7 @@ type consoleRoutes struct {
 	sessions *sessions
 	files    *console.Files
 	chapters func() console.File // of the manual; nil if there is none
+	sends    bool                // whether the page can send events
 }
 
 // redirect leads to the page, whose addresses are relative to where it is. The page has no slash at its
@@ -139,13 +144,13 @@ func (c *consoleRoutes) session(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return errToken
 	}
-	writeJSON(w, http.StatusOK, sessionOf(token))
+	writeJSON(w, http.StatusOK, c.sessionOf(token))
 	return nil
 }
 
 // sessionOf returns the record of a session. Only an API without tokens has a session without one.
-func sessionOf(t Token) wire.Session {
-	return wire.Session{Name: wire.Text(t.Name), Role: t.Role, Open: t.Text == ""}
+func (c *consoleRoutes) sessionOf(t Token) wire.Session {
+	return wire.Session{Name: wire.Text(t.Name), Role: t.Role, Open: t.Text == "", Sends: c.sends && t.Role.Includes(core.RoleSend)}
 }
 
 // signIn exchanges a token, or a code that a command made with one, for a cookie.
@@ -176,7 +181,7 @@ func (c *consoleRoutes) signIn(w http.ResponseWriter, r *http.Request) error {
 		return core.Refuse(core.Forbidden, "token %s has the role %s; the console needs %s", quote(token.Name), token.Role, core.RoleRead)
 	}
 	http.SetCookie(w, c.sessions.cookie(token, secured(r)))
-	writeJSON(w, http.StatusOK, sessionOf(token))
+	writeJSON(w, http.StatusOK, c.sessionOf(token))
 	return nil
 }
 
@@ -202,21 +207,22 @@ func isJSON(r *http.Request) bool {
 	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
 }
 
-// through returns a handler that serves requests to consolePath/api/... as requests to /api/... with
-// the token of their session. Their header field Authorization is dropped.
+// through returns a handler that serves requests to consolePath/api/... as requests to /api/..., and those
+// to consolePath/events/... as requests to /events/..., with the token of their session. Their header
+// field Authorization is dropped.
 //
 // It stands before the guards, so that they and the router see the path of the API. It costs other
 // requests a comparison of the path.
 func (s *sessions) through(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path, ok := strings.CutPrefix(r.URL.Path, consolePath+"/api/")
-		if !ok {
+		path, ok := strings.CutPrefix(r.URL.Path, consolePath)
+		if !ok || !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/events/") {
 			next.ServeHTTP(w, r)
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), fromConsole{}, true))
 		u := *r.URL
-		u.Path, u.RawPath = "/api/"+path, strings.TrimPrefix(u.RawPath, consolePath)
+		u.Path, u.RawPath = path, strings.TrimPrefix(u.RawPath, consolePath)
 		r.URL, r.Header = &u, r.Header.Clone()
 		delete(r.Header, "Authorization")
 		if token, ok := s.of(r); ok && token.Text != "" {

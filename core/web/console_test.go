@@ -38,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 func (d *desk) handler() http.Handler {
 	w := newWorld(d.t)
 	w.tokens = d.tokens
-	w.settings.Console = &web.ConsoleOptions{Tokens: d.tokens, Now: func() time.Time { return d.now }, Manual: d.manual}
+	w.settings.Console = &web.ConsoleOptions{Tokens: d.tokens, Now: func() time.Time { return d.now }, Manual: d.manual, Sends: true}
 	return w.handler()
 }
 
@@ -76,7 +76,7 @@ func TestConsoleCookie(t *testing.T) {
 		secure bool
 	}{{"", false}, {"http://example.com", false}, {"https://example.com", true}} {
 		rec := d.do("POST", "/console/session", `{"token": "`+readText+`"}`, asJSON, "Origin: "+c.origin)
-		if got := rec.Body.String(); got != `{"name":"dashboard","role":"read","open":false}` {
+		if got := rec.Body.String(); got != `{"name":"dashboard","role":"read","open":false,"sends":false}` {
 			t.Errorf("sign in: %d %s", rec.Code, got)
 		}
 		cookie := rec.Result().Cookies()[0]
@@ -101,8 +101,8 @@ func TestConsoleSignIn(t *testing.T) {
 		status       int
 		want         string
 	}{
-		{`{"token": "` + adminText + `"}`, asJSON, 200, `{"name":null,"role":"admin","open":false}`},
-		{`{"token": "` + adminText + `"}`, "Content-Type: application/json; charset=utf-8", 200, `{"name":null,"role":"admin","open":false}`},
+		{`{"token": "` + adminText + `"}`, asJSON, 200, `{"name":null,"role":"admin","open":false,"sends":true}`},
+		{`{"token": "` + adminText + `"}`, "Content-Type: application/json; charset=utf-8", 200, `{"name":null,"role":"admin","open":false,"sends":true}`},
 		{`{"token": "` + sendText + `"}`, asJSON, 403, `token "shop" has the role send; the console needs read`},
 		{`{"token": "` + adminText + `x"}`, asJSON, 401, `Invalid token`},
 		{`{"token": ""}`, asJSON, 401, `Invalid token`},
@@ -167,7 +167,13 @@ func TestConsoleRoles(t *testing.T) {
 		{"POST", "/console/api/jobs/retry", read, 403},
 		{"POST", "/console/api/jobs/retry", admin, 200},
 		{"POST", "/api/jobs/retry", admin, 401},
-		{"POST", "/console/events/app/x", admin, 404},
+		{"POST", "/console/events/app/x", admin, 202},
+		{"POST", "/console/events/app/x", read, 403},
+		{"POST", "/console/events/app/x", "Cookie: a=b", 401},
+		{"POST", "/console/events/app/x", "Authorization: Bearer " + sendText, 401},
+		{"POST", "/events/app/x", admin, 401},
+		{"POST", "/console/webhooks/plain", admin, 404},
+		{"GET", "/console/health", admin, 404},
 		{"GET", "/console/api/../stats", admin, 404},
 		{"GET", "/console/session", read, 200},
 		{"GET", "/console/session", "Cookie: a=b", 401},
@@ -186,16 +192,21 @@ func TestConsoleCrossSite(t *testing.T) {
 		header []string
 		status int
 	}{
-		{[]string{asJSON}, 200},
-		{[]string{asJSON, "Sec-Fetch-Site: same-origin"}, 200},
+		{[]string{asJSON}, 0}, // it is done
+		{[]string{asJSON, "Sec-Fetch-Site: same-origin"}, 0},
 		{[]string{asJSON, "Sec-Fetch-Site: cross-site"}, 403},
 		{[]string{asJSON, "Origin: https://evil.example"}, 403},
 		{[]string{"Content-Type: text/plain", "Sec-Fetch-Site: same-origin"}, 415},
 		{[]string{"Content-Type: application/x-www-form-urlencoded"}, 415},
 	} {
-		rec := d.do("POST", "/console/api/jobs/retry", `{}`, append(c.header, admin)...)
-		if rec.Code != c.status {
-			t.Errorf("%v: %d %s, want %d", c.header, rec.Code, rec.Body, c.status)
+		for path, done := range map[string]int{"/console/api/jobs/retry": 200, "/console/events/app/order.created": 202} {
+			want := c.status
+			if want == 0 {
+				want = done
+			}
+			if rec := d.do("POST", path, `{}`, append(c.header, admin)...); rec.Code != want {
+				t.Errorf("%s, %v: %d %s, want %d", path, c.header, rec.Code, rec.Body, want)
+			}
 		}
 	}
 }
@@ -249,7 +260,7 @@ func TestConsoleSessionsEnd(t *testing.T) {
 func TestConsoleOpen(t *testing.T) {
 	d := newDesk(t)
 	d.tokens = nil
-	if got := d.do("GET", "/console/session", "").Body.String(); got != `{"name":null,"role":"admin","open":true}` {
+	if got := d.do("GET", "/console/session", "").Body.String(); got != `{"name":null,"role":"admin","open":true,"sends":true}` {
 		t.Errorf("session: %s", got)
 	}
 	if rec := d.do("GET", "/console/api/stats", ""); rec.Code != http.StatusOK {

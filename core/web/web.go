@@ -107,7 +107,7 @@ func Handler(s Settings, pieces ...Piece) http.Handler {
 	if s.Console != nil {
 		sessions := newSessions(*s.Console)
 		router.Use(sessions.through)
-		pieces = append(slices.Clone(pieces), consolePiece(sessions, s.Console.Manual))
+		pieces = append(slices.Clone(pieces), consolePiece(sessions, *s.Console))
 	}
 	// The guards run before the router looks for a route, so a request for an unknown path counts
 	// against the rate of its client too.

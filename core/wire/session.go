@@ -13,9 +13,10 @@ import (
 
 // Session names the token with which a browser is signed in to the console.
 type Session struct {
-	Name Text      `json:"name"` // of the token; null for a token with all rights, or if the API is open
-	Role core.Role `json:"role"`
-	Open bool      `json:"open"` // whether the API has no tokens: then there is no session to end
+	Name  Text      `json:"name"` // of the token; null for a token with all rights, or if the API is open
+	Role  core.Role `json:"role"`
+	Open  bool      `json:"open"`  // whether the API has no tokens: then there is no session to end
+	Sends bool      `json:"sends"` // whether the session may send events, to a process that takes them
 }
 
 // codeAge is for how long a code counts, and how far the clocks of a command and a gateway may differ.
