@@ -54,6 +54,8 @@ handlers:
   fresh-handler: {source: fresh, url: "${RECEIVER}/fresh"}
   ordered: {source: calm, events: [order.paid], url: "${RECEIVER}/ordered", circuit_breaker: off, lines: {key: $.customer}}
   paused: {source: calm, url: "${RECEIVER}/paused"}
+  fragile: {source: calm, events: [send.fragile], url: "${RECEIVER}/fragile", circuit_breaker: off}
+  breaking: {source: calm, events: [breaks], url: "${RECEIVER}/breaking"}
   ci: {source: github, url: "${RECEIVER}/ci"}
   report: {source: nightly, url: "${RECEIVER}/report"}
 queues:
@@ -110,7 +112,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 23)
+	tellStories(t, modules, given, 26)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)
@@ -166,15 +168,20 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 			w.WriteHeader(http.StatusConflict)
 		}
 	})
-	// The stories mend the printer of labels by a request.
-	var printer atomic.Bool
-	r.On("/mend-printer", func(int, http.ResponseWriter, *http.Request) { printer.Store(true) })
-	r.On("/label", func(_ int, w http.ResponseWriter, _ *http.Request) {
-		if !printer.Load() {
-			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, "the printer has no paper")
-		}
-	})
+	// The stories mend these by a request.
+	mends := func(name, path string, status int, answer string) {
+		var ok atomic.Bool
+		r.On("/mend-"+name, func(int, http.ResponseWriter, *http.Request) { ok.Store(true) })
+		r.On(path, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			if !ok.Load() {
+				w.WriteHeader(status)
+				fmt.Fprint(w, answer)
+			}
+		})
+	}
+	mends("printer", "/label", http.StatusInternalServerError, "the printer has no paper")
+	mends("fragile", "/fragile", http.StatusServiceUnavailable, "")
+	mends("breaking", "/breaking", http.StatusInternalServerError, "")
 	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		if !mended.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)

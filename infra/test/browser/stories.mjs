@@ -181,15 +181,77 @@ const stories = {
     const tab = await Tab.open(browser, { at: '#/events?source=fresh' });
     const { page } = tab;
     await page.getByText('No event matches.').waitFor();
-    await page.getByLabel('Type').fill('half a word');
+    const type = page.getByRole('search').getByLabel('Type');
+    await type.fill('half a word');
     await api('POST', '/events/fresh/hello.world', { greeting: 'hello' });
     const link = page.getByRole('link', { name: 'hello.world' });
     await link.waitFor();
-    check((await page.getByLabel('Type').inputValue()) === 'half a word', 'the listing that is read again takes away what was typed');
+    check((await type.inputValue()) === 'half a word', 'the listing that is read again takes away what was typed');
     await link.click();
     await tab.heading('hello.world');
     await page.getByRole('row', { name: /fresh-handler .*completed/ }).waitFor();
     await page.getByText('"greeting": "hello"').waitFor();
+    await tab.end();
+  },
+
+  // A person sends an event from the page, by keyboard, and sees it delivered. A payload that is no JSON is
+  // refused in words. Another event fails: its page shows it, and retries it with success.
+  async 'send an event from the page'(browser) {
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/events?source=fresh' });
+    const { page } = tab;
+    const send = async (source, type, payload) => {
+      await tab.press(page.getByRole('button', { name: 'Send an event' }));
+      const dialog = page.getByRole('dialog', { name: 'Send an event' });
+      if (source) await dialog.getByLabel('Source').selectOption(source);
+      if (type) await dialog.getByLabel('Type').fill(type);
+      await dialog.getByLabel('Payload').fill(payload);
+      await tab.press(dialog.getByRole('button', { name: 'Send', exact: true }));
+      return dialog;
+    };
+    const dialog = await send('', '', '{"big": 9223372036854775808');
+    await dialog.getByRole('alert').getByText('The payload is not JSON').waitFor();
+    await tab.clean('a payload that is no JSON');
+    await tab.picture('send', false);
+    check((await dialog.getByLabel('Source').inputValue()) === 'fresh', 'the source of the listing is not chosen');
+    check((await dialog.getByLabel('Type').inputValue()) === 'hello.world', 'no type is suggested');
+    check((await dialog.getByLabel('Source').locator('option').allInnerTexts()).join() === 'app,calm,depot,fresh', 'webhooks are offered');
+    await dialog.getByLabel('Payload').fill('{"big": 9223372036854775808}');
+    await tab.press(dialog.getByRole('button', { name: 'Send', exact: true }));
+    await tab.heading('hello.world');
+    await page.getByRole('status').getByText('The event is accepted.').waitFor();
+    await page.getByRole('row', { name: /fresh-handler .*completed/ }).waitFor();
+    await page.getByText('"big": 9223372036854775808').waitFor();
+    await tab.go('#/', 'Overview');
+    await send('calm', 'send.fragile', '{}');
+    await tab.heading('send.fragile');
+    await page.getByRole('row', { name: /fragile .*dead .*503/ }).waitFor();
+    await fetch(given.receiver + '/mend-fragile');
+    await tab.press(page.getByRole('row', { name: /fragile .*dead/ }).getByRole('button', { name: 'Retry' }));
+    await tab.press(page.getByRole('dialog', { name: 'Retry' }).getByRole('button', { name: 'Retry' }));
+    await page.getByRole('row', { name: /fragile .*completed/ }).waitFor();
+    await tab.end();
+  },
+
+  // An open circuit breaker is seen on the overview, in the picture and in the table, and closed there.
+  async 'close a circuit breaker'(browser) {
+    for (let n = 0; n < 5; n++) await api('POST', '/events/calm/breaks', { n });
+    const breaker = async () => (await api('GET', '/api/stats')).handlers.find((h) => h.name === 'breaking').circuit_breaker;
+    await until('the breaker is open', async () => (await breaker()) === 'open');
+    const tab = await Tab.open(browser, { role: 'operate' });
+    const { page } = tab;
+    await page.getByRole('link', { name: /breaking ✕ breaker open/ }).waitFor();
+    const row = page.getByRole('region', { name: 'Consumers' }).getByRole('row', { name: /breaking / });
+    await row.getByText('breaker open').waitFor();
+    await tab.clean('an open breaker');
+    await fetch(given.receiver + '/mend-breaking');
+    await tab.press(row.getByRole('button', { name: 'Close the breaker' }));
+    const dialog = page.getByRole('dialog', { name: 'Close the breaker' });
+    await dialog.getByText('Deliveries to breaking go on').waitFor();
+    await tab.press(dialog.getByRole('button', { name: 'Close the breaker' }));
+    await page.getByRole('status').getByText('The breaker of breaking is closed.').waitFor();
+    await row.getByText('breaker open').waitFor({ state: 'hidden' });
+    check((await breaker()) === 'closed', 'the breaker is not closed');
+    check((await page.getByRole('button', { name: 'Close the breaker' }).count()) === 0, 'a closed breaker can be closed');
     await tab.end();
   },
 
@@ -516,6 +578,46 @@ const stories = {
     await tab.end();
   },
 
+  // All runs that match are redriven: the question names their number, and that they begin anew.
+  async 'redrive all that match'(browser) {
+    const made = [];
+    for (const total of [3000, 4000]) {
+      const { event_id } = JSON.parse(await (await fetch(given.api + '/events/depot/parcel.ready', { method: 'POST', headers: { Authorization: 'Bearer ' + given.tokens.admin, 'Content-Type': 'application/json', Accept: 'application/json' }, body: JSON.stringify({ total, items: [] }) })).text());
+      const run = await until('a run waits for approval', async () => (await api('GET', '/api/workflow-runs?event_id=' + event_id)).workflow_runs.find((r) => r.current_step === 'approve'));
+      await api('POST', `/api/workflow-runs/${run.id}/cancel`);
+      made.push(run.id);
+    }
+    const canceled = async () => (await api('GET', '/api/workflow-runs?workflow=ship&status=canceled')).workflow_runs;
+    const n = (await canceled()).length;
+    check(n >= 2, `${n} runs are canceled`);
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/runs?workflow=fulfil' });
+    const { page } = tab;
+    await tab.press(page.getByRole('button', { name: 'Redrive failed runs' }));
+    await page.getByRole('dialog', { name: 'Redrive failed runs' }).getByText('Nothing matches now: failed runs of workflow/fulfil.').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Status').selectOption('running');
+    await page.waitForURL(/status=running/);
+    await page.getByRole('button', { name: /Redrive/ }).waitFor({ state: 'hidden' });
+    await tab.go('#/runs?workflow=ship&status=canceled', 'Workflow runs');
+    await tab.press(page.getByRole('button', { name: 'Redrive all that match' }));
+    const dialog = page.getByRole('dialog', { name: 'Redrive all that match' });
+    await dialog.getByText(`${n} runs are redriven: canceled runs of workflow/ship.`).waitFor();
+    await dialog.getByText('begins anew with its first step').waitFor();
+    await tab.clean('the question before a redrive of many');
+    await tab.picture('redrive-question', false);
+    check((await canceled()).length === n, 'runs are redriven before the question is answered');
+    await tab.press(dialog.getByRole('button', { name: 'Redrive all that match' }));
+    await tab.heading('Redrive canceled runs of workflow/ship');
+    await page.locator('.state').getByText('finished').waitFor();
+    await page.getByText(`${n} redriven`).first().waitFor();
+    check((await canceled()).length === 0, 'some runs are canceled still');
+    for (const id of made) check((await api('GET', '/api/workflow-runs/' + id)).epoch === 2, `run ${id} was not redriven once`);
+    await tab.press(page.getByRole('link', { name: 'Workflow runs', exact: true }).last());
+    await page.waitForURL(/runs\?workflow=ship/);
+    await tab.heading('Workflow runs');
+    await tab.end();
+  },
+
   // A handler is held with a reason, its job says why it waits, and it is released.
   async 'hold and release'(browser) {
     const tab = await Tab.open(browser, { role: 'operate', at: '#/holds' });
@@ -577,7 +679,7 @@ const stories = {
     check((await tab.page.getByRole('link', { name: 'Audit' }).count()) === 0, 'a reader is led to the audit');
     for (const [at, heading] of (await views()).filter(([at]) => at !== '#/audit')) {
       await tab.go(at, heading);
-      for (const name of ['Retry', 'Retry dead jobs', 'Retry all that match', 'Retry these', 'Cancel all that match', 'Replay', 'Replay all that match', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive'])
+      for (const name of ['Retry', 'Retry dead jobs', 'Retry all that match', 'Retry these', 'Cancel all that match', 'Replay', 'Replay all that match', 'Cancel', 'Skip', 'Drain', 'Hold', 'Release', 'Redrive', 'Redrive failed runs', 'Send an event', 'Close the breaker'])
         check((await tab.page.getByRole('button', { name, exact: true }).count()) === 0, `${heading} has the button ${name}`);
     }
     const { job } = await some('failing');

@@ -20,13 +20,13 @@ export function onSignedOut(f) {
   signedOut = f;
 }
 
-async function call(method, path, body) {
+async function call(method, path, body, accept = '*/*') {
   let reply;
   try {
     reply = await fetch(root + path, {
       method,
-      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: body === undefined ? {} : { 'Content-Type': 'application/json', Accept: accept },
+      body,
       credentials: 'same-origin',
       redirect: 'error',
     });
@@ -49,7 +49,7 @@ const parsed = (text) => (text ? JSON.parse(text) : null);
 
 export const session = {
   read: async () => parsed(await call('GET', 'session')),
-  begin: async (proof) => parsed(await call('POST', 'session', proof)),
+  begin: async (proof) => parsed(await call('POST', 'session', JSON.stringify(proof))),
   end: () => call('DELETE', 'session'),
 };
 
@@ -65,7 +65,10 @@ export function query(path, parameters = {}) {
 
 export const readText = (path, parameters) => call('GET', query('api/' + path, parameters));
 export const read = async (path, parameters) => parsed(await readText(path, parameters));
-export const change = async (path, body = {}) => parsed(await call('POST', 'api/' + path, body));
+export const change = async (path, body = {}) => parsed(await call('POST', 'api/' + path, JSON.stringify(body)));
+
+// send sends an event, whose payload is a text, and returns the receipt.
+export const send = async (source, type, text) => parsed(await call('POST', ['events', source, type].map(encodeURIComponent).join('/'), text, 'application/json'));
 export const remove = async (path, parameters) => parsed(await call('DELETE', query('api/' + path, parameters)));
 
 // useRead reads with a function, again each time that one of the keys changes, and every so many

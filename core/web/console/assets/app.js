@@ -106,7 +106,7 @@ function useKeys(help, again) {
     const pressed = (e) => {
       if (setting('keys') || e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input, textarea, select') || document.querySelector('dialog[open]')) return;
       const does = {
-        '/': () => document.querySelector('main form input, main form select')?.focus(),
+        '/': () => document.querySelector('main .filters :is(input, select)')?.focus(),
         j: () => walk(1), k: () => walk(-1),
         o: () => document.activeElement.closest('tr')?.querySelector('a.open')?.click(),
         r: again, t: nextTheme, '?': () => help.current.showModal(),

@@ -3,7 +3,7 @@ import { html } from './lib.js';
 import { read, useRead } from './api.js';
 import { to } from './place.js';
 import { visible } from './json.js';
-import { Ago, Filters, Page, Pager, Problem, Table } from './ui.js';
+import { Ago, Filters, Id, Page, Pager, Problem, Table } from './ui.js';
 
 const path = ['audit'];
 
@@ -25,7 +25,7 @@ const isID = (text) => /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 // Change says what was done, with a link to what it was done to.
 function Change({ of }) {
   const [page, noun] = kinds[of.action] || [];
-  const target = page && isID(of.target) ? html`<a href=${to([page, of.target])}>${noun} ${of.target}</a>` : visible(of.target.replace(/^handler\//, ''));
+  const target = page && isID(of.target) ? html`${noun} <a href=${to([page, of.target])}><${Id} id=${of.target} /></a>` : visible(of.target.replace(/^handler\//, ''));
   return html`${words[of.action] || visible(of.action)} ${target}`;
 }
 
@@ -42,7 +42,7 @@ export function Audit({ params }) {
     <${Problem} error=${error} again=${again} />
     <${Table} caption="Changes, newest first" rows=${data?.entries} busy=${busy} empty="No change was made, or none that fits." columns=${[
       { name: 'When', class: 'short', cell: (r) => html`<${Ago} t=${r.at} />` },
-      { name: 'Who', cell: (r) => html`${visible(r.actor)}${r.role ? html` <span class="muted">${r.role}</span>` : ''}` },
+      { name: 'Who', class: 'short', cell: (r) => html`${visible(r.actor)}${r.role ? html`<span class="sub">${r.role}</span>` : ''}` },
       { name: 'What', class: 'text', cell: (r) => html`<${Change} of=${r} />` },
       { name: 'Details', class: 'text', cell: (r) => detail(r.detail) || '–' },
       { name: 'From', cell: (r) => (r.address ? visible(r.address) : r.via) },

@@ -6,7 +6,7 @@ import { go } from './place.js';
 import { exact, Problem, Table } from './ui.js';
 
 const number = (n) => Number(n).toLocaleString('en');
-const sum = (list) => list.reduce((a, b) => a + b, 0);
+export const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 // kinds are what is counted. The class is the colour; the words say what it means.
 const kinds = [
@@ -77,9 +77,21 @@ function Numbers({ all, series }) {
 const Choice = ({ label, name, options, value, params }) => html`<label><span>${label}</span>
   <select name=${name} onChange=${(e) => go([], { ...params, [name]: e.target.value })}>${options.map(([id, text]) => html`<option value=${id} selected=${id === value}>${text}</option>`)}</select></label>`;
 
-export function Curves({ params }) {
+// useSeries reads the numbers of the window that the address names.
+export function useSeries(params) {
   const day = params.window === 'day';
-  const { data, error, again } = useRead(() => read('series', { window: day ? 'day' : 'hour' }), [day], day ? 30000 : 5000);
+  return useRead(() => read('series', { window: day ? 'day' : 'hour' }), [day], day ? 30000 : 5000);
+}
+
+// perName returns how much of a kind each name has in the window: {'source/app': {accepted: 3}, ...}.
+export function perName(series) {
+  const all = {};
+  for (const s of series?.sources || []) all['source/' + s.name] = { accepted: sum(s.accepted || []) };
+  for (const c of series?.consumers || []) all[c.name] = { completed: sum(c.completed || []) };
+  return all;
+}
+
+export function Curves({ params, series: { data, error, again } }) {
   const names = data ? [...data.sources.map((s) => ['source/' + s.name, 'source ' + s.name]), ...data.consumers.map((c) => [c.name, c.name])] : [];
   const of = names.some(([id]) => id === params.of) ? params.of : '';
   const all = data && totals(data, of);

@@ -1,11 +1,12 @@
 // Events: the listing with its search, and one event.
-import { html, useRef, useState } from './lib.js';
+import { html, useState } from './lib.js';
 import { change, read, readText, useRead } from './api.js';
 import { member } from './json.js';
 import { to } from './place.js';
 import { Ago, Confirm, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, since, spans, Table } from './ui.js';
 import { JobTable } from './jobs.js';
-import { Bulk, Receivers, useReceivers } from './operations.js';
+import { Bulk, Receivers, receivers, useTopology } from './operations.js';
+import { Send } from './send.js';
 import { RunTable } from './runs.js';
 
 const path = ['events'];
@@ -19,17 +20,17 @@ export function Events({ params, stats }) {
   const rows = data?.events;
   const next = data && (params.match ? data.has_more && data.next : data.has_more && rows[rows.length - 1].id);
   const sources = (stats.data?.sources || []).map((s) => [s.name, s.name]);
-  const receivers = useReceivers(params.source);
+  const topology = useTopology();
   // The filter of an operation has no delivery id. Without any filter it would replay all.
   const filter = () => ({ ...(params.source && { source: params.source }), ...(params.type && { event_type: params.type }), ...(params.match && { match: params.match }), ...(params.since && { since: since(params.since) }) });
-  const replay = !params.delivery_id && Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers} filter=${filter} />`;
-  return html`<${Page} title="Events" actions=${html`${replay}${!params.after && !params.match && html`<button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>`}`}>
+  const replay = !params.delivery_id && Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers(topology, params.source)} filter=${filter} />`;
+  return html`<${Page} title="Events" actions=${html`<${Send} topology=${topology} source=${params.source} />${replay}${!params.after && !params.match && html`<button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>`}`}>
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'source', label: 'Source', options: [['', 'all sources'], ...sources] },
       { name: 'type', label: 'Type', placeholder: 'order.created' },
       { name: 'since', label: 'Received', options: spans },
-      { name: 'delivery_id', label: 'Delivery id of the sender' },
-      { name: 'match', label: 'Payload matches (a filter)', placeholder: '$.customer.id == "c-7"', wide: true },
+      { name: 'delivery_id', label: 'Delivery id' },
+      { name: 'match', label: 'Payload matches', placeholder: '$.customer.id == "c-7"', wide: true },
     ]} />
     <${Problem} error=${error} again=${again} />
     ${params.match && data && html`<p class="muted" role="status">Looked at ${plural(data.scanned, 'event')}; ${plural(rows.length, 'event')} found.${data.has_more ? ' There are older ones to look at.' : ''}</p>`}
@@ -37,7 +38,7 @@ export function Events({ params, stats }) {
       { name: 'Type', class: 'text', cell: (r) => r.event_type },
       { name: 'Source', cell: (r) => r.source },
       { name: 'Received', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
-      { name: 'Delivery id', class: 'text', cell: (r) => (r.idempotency_key ? html`<code>${r.idempotency_key}</code>` : '–') },
+      ...(rows?.some((r) => r.idempotency_key) ? [{ name: 'Delivery id', class: 'text', cell: (r) => (r.idempotency_key ? html`<code>${r.idempotency_key}</code>` : '–') }] : []),
       { name: 'Id', cell: (r) => html`<${Id} id=${r.id} />` },
     ]} />
     <${Pager} path=${path} params=${params} next=${next} />
@@ -47,7 +48,7 @@ export function Events({ params, stats }) {
 // Replay gives an event new jobs, for all consumers that want it or for one.
 function Replay({ event, done }) {
   const [one, set] = useState('');
-  const names = useReceivers(event.source);
+  const names = receivers(useTopology(), event.source);
   return html`<${Confirm} label="Replay" done=${done} about=${one}
     ask=${async () => (one ? `This event gets a new job for ${one}, if ${one} wants it under the configuration of now.` : 'New jobs are made for this event, for each consumer that wants it under the configuration of now.')}
     act=${async () => {
@@ -57,12 +58,14 @@ function Replay({ event, done }) {
 }
 
 export function Event({ id }) {
-  const large = useRef(false); // a large event is not read again by itself
+  const [every, pace] = useState(1000);
   const { data, error, again } = useRead(async () => {
     const text = await readText('events/' + encodeURIComponent(id));
-    large.current = text.length > 256 * 1024;
-    return { ...JSON.parse(text), raw: member(text, 'payload') };
-  }, [id], large.current ? 0 : 3000);
+    const event = JSON.parse(text);
+    // A large event is not read again by itself, and a new one more often: its deliveries are under way.
+    pace(text.length > 256 * 1024 ? 0 : Date.now() - Date.parse(event.created_at + 'Z') < 30000 ? 1000 : 3000);
+    return { ...event, raw: member(text, 'payload') };
+  }, [id], every);
   const back = { href: to(path), text: 'Events' };
   if (!data) return html`<${Page} title="Event" back=${back}><${Problem} error=${error} again=${again} /><//>`;
   const open = data.jobs.filter((j) => ['available', 'scheduled', 'waiting', 'retryable'].includes(j.status)).length;
@@ -72,10 +75,10 @@ export function Event({ id }) {
   return html`<${Page} title=${data.event_type} back=${back} actions=${actions}>
     <${Problem} error=${error} />
     <section class="card"><${Facts} of=${[
-      ['Source', html`<a href=${to(path, { source: data.source })}>${data.source}</a>`], ['Received', html`<${Exact} t=${data.created_at} /> (<${Ago} t=${data.created_at} />)`],
+      ['Source', html`<a href=${to(path, { source: data.source })}>${data.source}</a>`], ['Received', html`<${Exact} t=${data.created_at} /> <span class="sub"><${Ago} t=${data.created_at} /></span>`],
       ['Id', html`<${Id} id=${data.id} />`], ['Delivery id', data.idempotency_key && html`<code>${data.idempotency_key}</code>`],
     ]} /></section>
-    <section><h2>Jobs</h2><${JobTable} rows=${data.jobs} empty="No consumer wanted this event." event=${false} /></section>
+    <section><h2>Jobs</h2><${JobTable} rows=${data.jobs} empty="No consumer wanted this event." event=${false} retried=${again} /></section>
     ${data.workflow_runs.length > 0 && html`<section><h2>Workflow runs</h2><${RunTable} rows=${data.workflow_runs} /></section>`}
     ${data.declined && html`<section><h2>Not wanted by</h2><${Table} caption="Consumers that do not want the event" rows=${data.declined.map((d) => ({ key: d.handler, ...d }))} columns=${[
       { name: 'Consumer', cell: (r) => r.handler }, { name: 'Reason', class: 'text', cell: (r) => r.reason },

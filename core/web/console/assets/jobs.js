@@ -6,7 +6,7 @@ import { visible } from './json.js';
 import { Attempts } from './attempts.js';
 import { Skip } from './lines.js';
 import { Bulk } from './operations.js';
-import { Ago, Confirm, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, spans, Status, Table } from './ui.js';
+import { Ago, Confirm, Count, count, Exact, Facts, Filters, Id, Page, Pager, plural, Problem, since, spans, Status, Table } from './ui.js';
 
 const path = ['jobs'];
 
@@ -23,16 +23,24 @@ function waits(w) {
   return html`waits for ${text}${until}${w.place ? `, place ${count(w.place)}` : ''}${w.job && html` behind <a href=${to(['jobs', w.job])}>a job</a>`}${w.reason && html`: ${w.reason}`}`;
 }
 
+// consumer says of whom a job is: a workflow and the step, or a name and the line.
+function consumer(j) {
+  if (j.step) return html`${j.handler.slice(0, -j.step.length - 1)}<span class="sub">step ${j.step}</span>`;
+  return j.line ? html`${j.handler}<span class="sub">line ${j.line}</span>` : j.handler;
+}
+
 const tries = (j) => (j.max_attempts === null ? String(j.attempt) : `${j.attempt} of ${j.max_attempts}`);
 
-export function JobTable({ rows, empty, busy, event = true, caption = 'Jobs' }) {
+// JobTable lists jobs. With retried, which is called after each, dead ones can be retried here.
+export function JobTable({ rows, empty, busy, event = true, caption = 'Jobs', retried }) {
   return html`<${Table} caption=${caption} rows=${rows} busy=${busy} empty=${empty} link=${(r) => to(['jobs', r.id])} columns=${[
-    { name: 'Consumer', class: 'text', cell: (r) => (r.line ? html`${r.handler}<span class="sub">line ${r.line}</span>` : r.handler) },
+    { name: 'Consumer', class: 'text', cell: consumer },
     { name: 'Status', class: 'short', cell: (r) => html`<${Status} is=${r.status} />` },
     { name: 'Attempts', class: 'n', cell: tries },
-    { name: 'Made', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
+    { name: 'Created', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
     { name: 'Last error, or why it waits', class: 'text', cell: (r) => html`${r.last_error ? visible(r.last_error) : ''}${r.waiting && html`<span class="sub">${waits(r.waiting)}</span>`}` },
     ...(event ? [{ name: 'Event', cell: (r) => html`<a href=${to(['events', r.event_id])}><${Id} id=${r.event_id} /></a>` }] : []),
+    ...(retried ? [{ name: '', cell: (r) => r.status === 'dead' && retryable(r) && html`<${Retry} id=${r.id} done=${retried} />` }] : []),
   ]} />`;
 }
 
@@ -68,7 +76,7 @@ export function Jobs({ params, stats }) {
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'status', label: 'Status', options: [['', 'all'], ...statuses.map((s) => [s, s])] },
       { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
-      { name: 'since', label: 'Made', options: spans },
+      { name: 'since', label: 'Created', options: spans },
       { name: 'source', label: 'Source' },
       { name: 'type', label: 'Event type' },
       { name: 'error', label: 'Error contains', wide: true },
@@ -94,16 +102,16 @@ export function Failures({ params, stats }) {
     ${tabs('failures')}
     <${Filters} path=${['failures']} params=${params} fields=${[
       { name: 'handler', label: 'Consumer', options: [['', 'all'], ...consumers(stats.data)] },
-      { name: 'since', label: 'Made', options: spans },
+      { name: 'since', label: 'Created', options: spans },
     ]} />
     <${Problem} error=${error} again=${again} />
     ${data?.has_more && html`<p class="note">These are the newest ${count(data.scanned)} failed jobs. There are older ones.</p>`}
     <${Table} caption="Errors of dead and retrying jobs" rows=${rows} busy=${busy} empty="Nothing fails." link=${(r) => to(['jobs', r.example])} columns=${[
       { name: 'Error', class: 'text', cell: (r) => visible(r.kind || r.last_error || 'no error') },
       { name: 'Consumer', cell: (r) => r.handler },
-      { name: 'Jobs', class: 'n', cell: (r) => count(r.count) },
-      { name: 'Dead', class: 'n', cell: (r) => count(r.dead) },
-      { name: 'Retrying', class: 'n', cell: (r) => count(r.retrying) },
+      { name: 'Jobs', class: 'n', cell: (r) => html`<${Count} n=${r.count} />` },
+      { name: 'Dead', class: 'n', cell: (r) => html`<${Count} n=${r.dead} />` },
+      { name: 'Retrying', class: 'n', cell: (r) => html`<${Count} n=${r.retrying} />` },
       { name: 'Newest', class: 'short', cell: (r) => html`<${Ago} t=${r.newest_at} />` },
       { name: 'Oldest', class: 'short', cell: (r) => html`<${Ago} t=${r.oldest_at} />` },
       { name: '', cell: (r) => (r.dead > 0 && !r.handler.startsWith('workflow/') ? html`<${Bulk} label="Retry these" action="retry" filter=${() => ({ status: 'dead', consumer: r.handler, ...common(r.kind), ...(params.since && { since: since(params.since) }) })} />` : '') },
@@ -112,6 +120,8 @@ export function Failures({ params, stats }) {
 }
 
 const retryable = (j) => !j.workflow_run_id && (j.status === 'dead' || j.status === 'canceled' || j.status === 'retryable' || j.status === 'scheduled');
+
+const Retry = ({ id, done }) => html`<${Confirm} label="Retry" done=${done} ask=${async () => 'This job is tried again now.'} act=${async () => { await change(`jobs/${encodeURIComponent(id)}/retry`); return 'The job is tried again.'; }} />`;
 
 // attemptsOf reads all attempts of a job, page by page.
 async function attemptsOf(at) {
@@ -132,16 +142,16 @@ export function Job({ id }) {
   }, [id], 3000);
   const back = { href: to(path), text: 'Jobs' };
   if (!data) return html`<${Page} title="Job" back=${back}><${Problem} error=${error} again=${again} /><//>`;
-  const actions = html`${retryable(data) && html`<${Confirm} label="Retry" done=${again} ask=${async () => 'This job is tried again now.'} act=${async () => { await change(`jobs/${id}/retry`); return 'The job is tried again.'; }} />`}
+  const actions = html`${retryable(data) && html`<${Retry} id=${id} done=${again} />`}
     ${data.line && data.status === 'dead' && html`<${Skip} job=${id} line=${data.line} done=${again} />`}`;
   return html`<${Page} title=${data.handler} back=${back} actions=${actions}>
     <${Problem} error=${error} />
     ${data.waiting && html`<p class="note">This job ${waits(data.waiting)}.</p>`}
     <section class="card"><${Facts} of=${[
       ['Status', html`<${Status} is=${data.status} />`], ['Attempts', tries(data)], ['Event', html`<a href=${to(['events', data.event_id])}><${Id} id=${data.event_id} /></a>`],
-      ['Made', html`<${Exact} t=${data.created_at} />`], ['Due', data.scheduled_at && !data.completed_at && html`<${Exact} t=${data.scheduled_at} />`], ['Finished', data.completed_at && html`<${Exact} t=${data.completed_at} />`],
+      ['Created', html`<${Exact} t=${data.created_at} />`], ['Due', data.scheduled_at && !data.completed_at && html`<${Exact} t=${data.scheduled_at} />`], ['Finished', data.completed_at && html`<${Exact} t=${data.completed_at} />`],
       ['Line', data.line && html`<a href=${to(['lines'], { consumer: data.handler, key: data.line })}>${visible(data.line)}</a>`], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
-      ['Last error', data.last_error && visible(data.last_error)],
+      ['Last error', data.last_error && visible(data.last_error), true],
     ]} /></section>
     <section><h2>Attempts</h2><${Attempts} job=${data} rows=${data.attempts} event=${to(['events', data.event_id])} /></section>
   <//>`;

@@ -3,7 +3,7 @@ import { html } from './lib.js';
 import { change, read, useRead } from './api.js';
 import { to } from './place.js';
 import { visible } from './json.js';
-import { Ago, Confirm, count, Exact, Facts, Filters, Page, Pager, plural, Problem, Status, Table } from './ui.js';
+import { Ago, Confirm, Count, count, Exact, Facts, Filters, Page, Pager, plural, Problem, Status, Table } from './ui.js';
 import { JobTable } from './jobs.js';
 
 const path = ['lines'];
@@ -39,8 +39,8 @@ function List({ params, stats }) {
     <${Table} caption="Lines" rows=${rows} empty="No line has a job." link=${(r) => where(consumer, r.key)} columns=${[
       { name: 'Line', class: 'text', cell: (r) => visible(r.key) },
       { name: 'State', class: 'short', cell: (r) => html`<${Status} is=${r.stopped_since ? 'stopped' : 'running'} />` },
-      { name: 'With a slot', class: 'n', cell: (r) => count(r.admitted) },
-      { name: 'Waiting', class: 'n', cell: (r) => count(r.waiting) },
+      { name: 'With a slot', class: 'n', cell: (r) => html`<${Count} n=${r.admitted} />` },
+      { name: 'Waiting', class: 'n', cell: (r) => html`<${Count} n=${r.waiting} />` },
       { name: 'Stopped', class: 'short', cell: (r) => (r.stopped_since ? html`<${Ago} t=${r.stopped_since} />` : '–') },
       { name: 'By', cell: (r) => (r.stopped_by ? html`<a href=${to(['jobs', r.stopped_by])}>a dead job</a>` : '–') },
       { name: '', cell: (r) => (r.stopped_by ? html`<${Skip} job=${r.stopped_by} line=${r.key} done=${again} />` : '') },

@@ -37,6 +37,7 @@ function question(plan, body, rate) {
   const time = Math.ceil(n / rate);
   return html`<b>${plan.more ? `More than ${count(n - 1)} ${nouns[body.action]}s` : plural(n, nouns[body.action])}</b> ${n === 1 ? 'is' : 'are'} ${done[body.action]}: ${selection(body)}.
     ${(each.length > 1 || body.action === 'replay') && html`<span class="sub">${body.action === 'replay' ? 'New jobs: ' : ''}${each.slice(0, 6).join(', ')}${each.length > 6 ? ', and others' : ''}.</span>`}
+    ${body.action === 'redrive' && html`<span class="sub">Each run begins anew with its first step. Steps that succeeded are called again.</span>`}
     ${plan.skipped > 0 && html`<span class="sub">${plural(plan.skipped, 'match', 'matches')} cannot be changed now, and ${plan.skipped === 1 ? 'is' : 'are'} left alone.</span>`}
     <span class="sub">It takes about ${span(Math.max(time, 1))} at ${plural(rate, nouns[body.action])} a second, and goes on if this page is closed.</span>`;
 }
@@ -66,13 +67,14 @@ export function Bulk({ label, action, filter, receivers, danger }) {
   <//>`;
 }
 
-// useReceivers returns the names of the consumers of a source, or of all sources, for a person who may
-// replay.
-export function useReceivers(source) {
+// useTopology returns the topology, for a person who may replay and send events; undefined before it is known.
+export function useTopology() {
   const may = useMay('operate');
-  const { data } = useRead(async () => (may ? read('topology') : null), []);
-  return (data?.consumers || []).filter((c) => !source || c.source === source).map((c) => c.name);
+  return useRead(async () => (may ? read('topology') : undefined), []).data;
 }
+
+// receivers returns the names of the consumers of a source, or of all sources.
+export const receivers = (topology, source) => (topology?.consumers || []).filter((c) => !source || c.source === source).map((c) => c.name);
 
 // Receivers is the choice of the consumer of a replay. of are names of consumers.
 export const Receivers = ({ of, is, set }) => html`<label>For<select name="to" onChange=${(e) => set(e.target.value)}><option value="" selected=${!is}>all that want it</option>${of.map((n) => html`<option value=${n} selected=${n === is}>${n}</option>`)}</select></label>`;
@@ -83,12 +85,12 @@ export function Operations({ params }) {
   const { data, error, busy, again } = useRead(() => read('operations', { after: params.after, limit: 50 }), [params.after], params.after ? 0 : 3000);
   return html`<${Page} title="Operations">
     <${Problem} error=${error} again=${again} />
-    <${Table} caption="Operations, newest first" rows=${data?.operations} busy=${busy} empty="No operation was begun lately. Choose jobs or events by a filter, then retry, cancel or replay all that match." link=${(r) => to([...path, r.id])} columns=${[
+    <${Table} caption="Operations, newest first" rows=${data?.operations} busy=${busy} empty="No operation was begun lately. Choose jobs, events or runs by a filter, then retry, cancel, replay or redrive all that match." link=${(r) => to([...path, r.id])} columns=${[
       { name: 'Operation', class: 'text', cell: name },
       { name: 'State', class: 'short', cell: (r) => html`<${Status} is=${r.state} />` },
       { name: 'Done', class: 'short', cell: counts },
       { name: 'By', cell: (r) => r.by || '–' },
-      { name: 'Begun', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
+      { name: 'Started', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
     ]} />
     <${Pager} path=${path} params=${params} next=${data?.next} />
   <//>`;
@@ -144,7 +146,7 @@ export function Operation({ id, params }) {
     </section>
     <section class="card"><${Facts} of=${[
       ['Rate', `at most ${count(o.rate)} a second${speed(o)}`], ['By', o.by || 'a token without a name'],
-      ['Begun', html`<${Exact} t=${o.created_at} />`], ['Finished', o.finished_at && html`<${Exact} t=${o.finished_at} />`], ['Those that match now', html`<a href=${list.href}>${list.text}</a>`], ['Id', html`<${Id} id=${o.id} />`],
+      ['Started', html`<${Exact} t=${o.created_at} />`], ['Finished', o.finished_at && html`<${Exact} t=${o.finished_at} />`], ['Those that match now', html`<a href=${list.href}>${list.text}</a>`], ['Id', html`<${Id} id=${o.id} />`],
     ]} /></section>
   <//>`;
 }

@@ -1,9 +1,10 @@
 // The overview: what is configured, and how it stands.
 import { html } from './lib.js';
-import { read, useRead } from './api.js';
+import { change, read, useRead } from './api.js';
 import { to } from './place.js';
-import { Curves } from './curves.js';
-import { count, Page, plural, Problem, span, Status, Table } from './ui.js';
+import { Curves, perName, useSeries } from './curves.js';
+import { Send } from './send.js';
+import { Confirm, Count, count, mark, Page, plural, Problem, span, Status, Table } from './ui.js';
 
 // states returns the state of each consumer by its name.
 function states(stats) {
@@ -16,25 +17,25 @@ function states(stats) {
 
 const unfinished = (s) => s.available + s.scheduled + s.waiting + s.running + s.retryable;
 
-// trouble says in a word what keeps a consumer's jobs; "" if nothing does.
+// trouble returns what keeps a consumer's jobs, as a status and in words; null if nothing does.
 function trouble(s) {
-  if (!s) return '';
-  if (s.held_since) return 'held';
-  if (s.circuit_breaker && s.circuit_breaker !== 'closed') return 'circuit breaker ' + s.circuit_breaker;
-  if (s.lines_stopped) return plural(s.lines_stopped, 'line') + ' stopped';
-  if (s.dead) return count(s.dead) + ' dead';
-  if (s.oldest_due_seconds > 60) return 'behind by ' + span(s.oldest_due_seconds);
-  return '';
+  if (!s) return null;
+  if (s.held_since) return ['held', 'held'];
+  if (s.circuit_breaker && s.circuit_breaker !== 'closed') return [s.circuit_breaker, 'breaker ' + s.circuit_breaker];
+  if (s.lines_stopped) return ['stopped', plural(s.lines_stopped, 'line') + ' stopped'];
+  if (s.dead) return ['dead', count(s.dead) + ' dead'];
+  if (s.oldest_due_seconds > 60) return ['retryable', 'behind by ' + span(s.oldest_due_seconds)];
+  return null;
 }
 
 // level is how bad a trouble is, as a class of the picture.
-const level = (s) => (!trouble(s) ? '' : s.dead || (s.circuit_breaker && s.circuit_breaker !== 'closed') || s.lines_stopped ? 'bad' : 'warn');
+const level = (is) => (!is ? '' : is[0] === 'held' || is[0] === 'retryable' || is[0] === 'half-open' ? 'warn' : 'bad');
 
 const row = 58, box = 44, width = 920, left = 250, right = 330;
 
 // Picture draws the sources at the left, the consumers at the right, and a curve for each that gets
-// events. A source is as high as the middle of its consumers.
-function Picture({ topology, now }) {
+// events. A source is as high as the middle of its consumers. did is how much each did in the window.
+function Picture({ topology, now, did, window }) {
   const sources = [...topology.sources], consumers = [];
   for (const s of sources) consumers.push(...topology.consumers.filter((c) => c.source === s.name));
   const height = Math.max(sources.length, consumers.length) * row;
@@ -51,7 +52,8 @@ function Picture({ topology, now }) {
   });
   const held = new Map(now.sources.map((s) => [s.name, s.held_since]));
   const state = states(now);
-  return html`<div class="card picture"><svg viewBox=${`0 0 ${width} ${height}`} role="group" aria-label="Sources and their consumers">
+  const said = (name, kind, word) => (did[name]?.[kind] ? `${count(did[name][kind])} ${word}` : '');
+  return html`<section class="card picture"><h2>From sources to consumers <span>in the last ${window}</span></h2><svg viewBox=${`0 0 ${width} ${height}`} role="group" aria-label="Sources and their consumers">
     ${places.map(({ s, y }) => consumers.filter((c) => c.source === s.name).map((c) => {
       const to = ys.get(c.name), mid = (left + width - right) / 2;
       return html`<path class="edge" d=${`M${left} ${y}C${mid} ${y} ${mid} ${to} ${width - right} ${to}`} />`;
@@ -59,18 +61,20 @@ function Picture({ topology, now }) {
     ${places.map(({ s, y }) => html`<a href=${to(['events'], { source: s.name })} class=${held.get(s.name) ? 'warn' : ''}>
       <rect x="1" y=${y - box / 2} width=${left - 1} height=${box} rx="8" />
       <text x="14" y=${y - 3}>${clip(s.name, 28)}</text>
-      <text class="sub" x="14" y=${y + 14}>${held.get(s.name) ? 'held' : clip(s.schedule || (s.verify ? `${s.type}, ${s.verify}` : s.type), 34)}</text>
+      <text class="sub" x="14" y=${y + 14}>${held.get(s.name) ? mark('held') + ' held' : clip(s.schedule || (s.verify ? `${s.type}, ${s.verify}` : s.type), 20)}</text>
+      <text class="sum" x=${left - 14} y=${y + 14} text-anchor="end">${said('source/' + s.name, 'accepted', 'in')}</text>
     </a>`)}
     ${consumers.map((c) => {
-      const s = state[c.name], y = ys.get(c.name), n = s ? unfinished(s) : 0, x = width - right;
-      return html`<a href=${to(['jobs'], { handler: c.name })} class=${level(s)}>
+      const s = state[c.name], y = ys.get(c.name), n = s ? unfinished(s) : 0, x = width - right, bad = trouble(s);
+      return html`<a href=${to(['jobs'], { handler: c.name })} class=${level(bad)}>
         <rect x=${x} y=${y - box / 2} width=${right - 1} height=${box} rx="8" />
-        <text x=${x + 14} y=${y - 3}>${clip(c.name, 38)}</text>
-        <text class="sub" x=${x + 14} y=${y + 14}>${trouble(s) || clip(c.events.join(', ') || 'all events', 30)}</text>
-        <text class="sub" x=${width - 14} y=${y + 4} text-anchor="end">${n ? count(n) + ' to do' : ''}</text>
+        <text x=${x + 14} y=${y - 3}>${clip(c.name, 28)}</text>
+        <text class="sub" x=${x + 14} y=${y + 14}>${bad ? `${mark(bad[0])} ${bad[1]}` : clip(c.events.join(', ') || 'all events', 30)}</text>
+        <text class="sub" x=${width - 14} y=${y + 14} text-anchor="end">${n ? count(n) + ' to do' : ''}</text>
+        <text class="sum" x=${width - 14} y=${y - 3} text-anchor="end">${said(c.name, 'completed', 'done')}</text>
       </a>`;
     })}
-  </svg></div>`;
+  </svg></section>`;
 }
 
 const clip = (text, n) => (text.length > n ? text.slice(0, n - 1) + '…' : text);
@@ -81,28 +85,40 @@ const numbers = [
   ['completed', 'completed', { status: 'completed' }],
 ];
 
+// State is what keeps a consumer's jobs. Dead jobs have a column of their own.
+const State = ({ of }) => (!of ? html`<${Status} is="closed" text="fine" />` : html`<${Status} is=${of[0]} text=${of[0] === 'dead' ? 'dead jobs' : of[1]} />`);
+
+// Reset closes an open circuit breaker.
+const Reset = ({ name, done }) => html`<${Confirm} label="Close the breaker" done=${done} ask=${async () => `Deliveries to ${name} go on, slowly for the first ten seconds. If they fail again, the breaker opens again.`}
+  act=${async () => { await change(`handlers/${encodeURIComponent(name)}/breaker/reset`); return `The breaker of ${name} is closed.`; }} />`;
+
 export function Overview({ params, stats }) {
   const topology = useRead(() => read('topology'), []);
+  const series = useSeries(params);
   const now = stats.data;
   if (!topology.data || !now) return html`<${Page} title="Overview"><${Problem} error=${topology.error || stats.error} again=${topology.again} />${!topology.error && !stats.error && html`<p class="muted" aria-busy="true">Reading …</p>`}<//>`;
   const state = states(now);
-  const known = new Map(topology.data.consumers.map((c) => [c.name, c]));
-  const rows = Object.entries(state).map(([name, s]) => ({ name, ...s, kind: known.get(name)?.kind }));
-  return html`<${Page} title="Overview">
+  const rows = Object.entries(state).map(([name, s]) => ({ ...s, name }));
+  const broken = rows.some((r) => r.circuit_breaker && r.circuit_breaker !== 'closed');
+  const did = perName(series.data);
+  const nothing = series.data && !Object.values(did).some((d) => d.accepted) && !Object.values(now.jobs).some(Boolean);
+  return html`<${Page} title="Overview" actions=${html`<${Send} topology=${topology.data} primary=${nothing} />`}>
     <${Problem} error=${stats.error} />
+    ${nothing && html`<section class="card first"><h2>Nothing has come in yet</h2><p class="muted">An event comes in at a source, and goes to each consumer that wants it. Send a first one from this page, with <code>gateway send</code> or from your program: its deliveries are then shown here.</p></section>`}
     <div class="cards">${numbers.filter(([key]) => now.jobs[key] || key !== 'waiting').map(([key, text, params, tone]) =>
       html`<a class=${'card number ' + (tone && now.jobs[key] ? tone : '')} href=${to(['jobs'], params)}><b>${count(now.jobs[key])}</b><span>${text}</span></a>`)}</div>
-    <${Curves} params=${params} />
-    ${topology.data.sources.length ? html`<${Picture} topology=${topology.data} now=${now} />` : html`<p class="empty">No source is configured. A source is where events come in.</p>`}
+    <${Curves} params=${params} series=${series} />
+    ${topology.data.sources.length ? html`<${Picture} topology=${topology.data} now=${now} did=${did} window=${params.window === 'day' ? 'day' : 'hour'} />` : html`<p class="empty">No source is configured. A source is where events come in.</p>`}
     <${Table} caption="Consumers" rows=${rows} empty="No handler, queue or workflow is configured." link=${(r) => to(['jobs'], { handler: r.name })} columns=${[
       { name: 'Consumer', cell: (r) => r.name },
-      { name: 'Due', class: 'n', cell: (r) => count(r.available) },
-      { name: 'Scheduled', class: 'n', cell: (r) => count(r.scheduled + r.waiting) },
-      { name: 'Running', class: 'n', cell: (r) => count(r.running) },
-      { name: 'Retrying', class: 'n', cell: (r) => count(r.retryable) },
-      { name: 'Dead', class: 'n', cell: (r) => (r.dead ? html`<a href=${to(['jobs'], { handler: r.name, status: 'dead' })}>${count(r.dead)}</a>` : '0') },
-      { name: 'Oldest due', class: 'n', cell: (r) => (r.oldest_due_seconds === null ? '–' : span(r.oldest_due_seconds)) },
-      { name: 'State', cell: (r) => (r.held_since ? html`<${Status} is="held" />` : r.circuit_breaker && r.circuit_breaker !== 'closed' ? html`<${Status} is=${r.circuit_breaker} title="circuit breaker" />` : r.lines_stopped ? plural(r.lines_stopped, 'line') + ' stopped' : '–') },
+      { name: 'Due', class: 'n', cell: (r) => html`<${Count} n=${r.available} />` },
+      { name: 'Scheduled', class: 'n', cell: (r) => html`<${Count} n=${r.scheduled + r.waiting} />` },
+      { name: 'Running', class: 'n', cell: (r) => html`<${Count} n=${r.running} />` },
+      { name: 'Retrying', class: 'n', cell: (r) => html`<${Count} n=${r.retryable} />` },
+      { name: 'Dead', class: 'n', cell: (r) => (r.dead ? html`<a href=${to(['jobs'], { handler: r.name, status: 'dead' })}>${count(r.dead)}</a>` : html`<${Count} n=${0} />`) },
+      { name: 'Oldest due', class: 'n', cell: (r) => (r.oldest_due_seconds === null ? html`<span class="zero">–</span>` : span(r.oldest_due_seconds)) },
+      { name: 'State', class: 'short', cell: (r) => html`<${State} of=${trouble(r)} />` },
+      ...(broken ? [{ name: '', cell: (r) => r.circuit_breaker && r.circuit_breaker !== 'closed' && html`<${Reset} name=${r.name} done=${stats.again} />` }] : []),
     ]} />
   <//>`;
 }

@@ -3,7 +3,7 @@ import { html } from './lib.js';
 import { change, readText, read, useRead } from './api.js';
 import { elements, member } from './json.js';
 import { to } from './place.js';
-import { Ago, Confirm, count, Facts, Id, Json, Page, plural, Problem, Table } from './ui.js';
+import { Ago, Confirm, Count, count, Facts, Id, Json, Page, plural, Problem, Table } from './ui.js';
 
 const path = ['queues'];
 
@@ -16,9 +16,9 @@ export function Queues() {
       { name: 'Source', cell: (r) => r.source || 'not configured any more' },
       { name: 'Events', class: 'text', cell: (r) => r.events.join(', ') || 'all' },
       { name: 'Visibility timeout', class: 'n', cell: (r) => r.visibility_timeout || '–' },
-      { name: 'To do', class: 'n', cell: (r) => count(r.pending) },
-      { name: 'With consumers', class: 'n', cell: (r) => count(r.processing) },
-      { name: 'Dead', class: 'n', cell: (r) => count(r.dead) },
+      { name: 'To do', class: 'n', cell: (r) => html`<${Count} n=${r.pending} />` },
+      { name: 'With consumers', class: 'n', cell: (r) => html`<${Count} n=${r.processing} />` },
+      { name: 'Dead', class: 'n', cell: (r) => html`<${Count} n=${r.dead} />` },
     ]} />
   <//>`;
 }
@@ -31,9 +31,9 @@ async function messages(at, parameters) {
   return list;
 }
 
-const MessageList = ({ rows, empty }) => (rows.length ? html`<ol class="tries">${rows.map((m) => html`<li key=${m.id}>
-  <div class="line"><strong>${m.event_type}</strong><a href=${to(['jobs', m.id])}><${Id} id=${m.id} /></a><span class="muted"><${Ago} t=${m.created_at} /></span>${m.last_error && html`<span>${m.last_error}</span>`}</div>
-  <details><summary>Payload</summary><${Json} text=${m.raw} label="Payload" /></details></li>`)}</ol>` : html`<p class="empty">${empty}</p>`);
+const MessageList = ({ rows, empty }) => (rows.length ? html`<ol class="tries dense">${rows.map((m) => html`<li key=${m.id}>
+  <div class="line"><strong>${m.event_type}</strong><a href=${to(['jobs', m.id])}><${Id} id=${m.id} /></a><span class="muted"><${Ago} t=${m.created_at} /></span>${m.last_error && html`<span>${m.last_error}</span>`}
+  <details><summary>Payload</summary><${Json} text=${m.raw} label="Payload" /></details></div></li>`)}</ol>` : html`<p class="empty">${empty}</p>`);
 
 // counted reads how many messages a queue has at this moment.
 async function counted(id) {

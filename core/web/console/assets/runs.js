@@ -3,8 +3,9 @@ import { html, useEffect, useRef, useState } from './lib.js';
 import { change, read, readText, useRead } from './api.js';
 import { to } from './place.js';
 import { elements, member, visible } from './json.js';
-import { Ago, Confirm, count, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, since, span, spans, Status, Table } from './ui.js';
+import { Ago, Confirm, count, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, span, Status, Table } from './ui.js';
 import { Graph, tally } from './graph.js';
+import { Bulk } from './operations.js';
 
 const path = ['runs'];
 
@@ -12,15 +13,21 @@ export const RunTable = ({ rows, busy, empty }) => html`<${Table} caption="Workf
   { name: 'Workflow', cell: (r) => r.workflow },
   { name: 'Status', class: 'short', cell: (r) => html`<${Status} is=${r.status} />` },
   { name: 'Step', class: 'text', cell: (r) => r.current_step || '–' },
-  { name: 'Began', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
+  { name: 'Started', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
   { name: 'Error', class: 'text', cell: (r) => (r.error ? visible(r.error) : '') },
   { name: 'Id', cell: (r) => html`<${Id} id=${r.id} />` },
 ]} />`;
 
+// AllRuns redrives all runs that the listing selects, of a status in which a run can be redriven.
+function AllRuns({ params: { workflow, status } }) {
+  if (status && status !== 'failed' && status !== 'canceled') return null;
+  return html`<${Bulk} label=${status ? 'Redrive all that match' : 'Redrive failed runs'} action="redrive" filter=${() => ({ status: status || 'failed', ...(workflow && { consumer: 'workflow/' + workflow }) })} />`;
+}
+
 export function Runs({ params, stats }) {
-  const { data, error, busy, again } = useRead(() => read('workflow-runs', { workflow: params.workflow, status: params.status, since: since(params.since), after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : 3000);
+  const { data, error, busy, again } = useRead(() => read('workflow-runs', { workflow: params.workflow, status: params.status, after: params.after, limit: 50 }), [JSON.stringify(params)], params.after ? 0 : 3000);
   const rows = data?.workflow_runs;
-  return html`<${Page} title="Workflow runs">
+  return html`<${Page} title="Workflow runs" actions=${html`<${AllRuns} params=${params} />`}>
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'workflow', label: 'Workflow', options: [['', 'all'], ...(stats.data?.workflows || []).map((w) => [w.name, w.name])] },
       { name: 'status', label: 'Status', options: [['', 'all'], ...['pending', 'running', 'completed', 'failed', 'canceled'].map((s) => [s, s])] },
@@ -33,7 +40,7 @@ export function Runs({ params, stats }) {
 
 // seconds between two times of the API.
 const between = (from, until) => (new Date(until + 'Z') - new Date(from + 'Z')) / 1000;
-const took = (s) => (s.started_at && s.completed_at ? span(between(s.started_at, s.completed_at)) : '–');
+const took = (s) => (s.started_at && s.completed_at && s.attempt ? span(between(s.started_at, s.completed_at)) : '–');
 
 // then says in words to which steps a step leads.
 function then(g, s) {
@@ -71,10 +78,10 @@ function Step({ id, step, seq }) {
     <div class="head"><h2>Step ${step}</h2><a href=${to(['runs', id])}>Close</a></div>
     <${Problem} error=${error} again=${again} />
     ${data && html`<${Facts} of=${[
-      ['Status', html`<${Status} is=${data.status} />`], ['Type', data.type], ['Attempt', data.attempt], ['Began', data.started_at && html`<${Exact} t=${data.started_at} />`], ['Took', took(data)],
-      ['Attempts and replies', data.job_id && html`<a href=${to(['jobs', data.job_id])}>of its job</a>`], ['Error', data.error && visible(data.error)],
+      ['Status', html`<${Status} is=${data.status} />`], ['Type', data.type], ['Attempt', data.attempt], ['Started', data.started_at && html`<${Exact} t=${data.started_at} />`], ['Took', took(data)],
+      ['Attempts and replies', data.job_id && html`<a href=${to(['jobs', data.job_id])}>of its job</a>`], ['Error', data.error && visible(data.error), true],
     ]} />
-    <div class="pair"><div><h3>Input</h3><${Json} text=${data.input} label="Input" /></div><div><h3>Output</h3>${data.output === 'null' ? html`<p class="muted">none yet</p>` : html`<${Json} text=${data.output} label="Output" />`}</div></div>`}
+    <div class="pair"><div><h3>Input</h3><${Json} text=${data.input} label="Input" /></div><div><h3>Output</h3>${data.output === 'null' ? html`<p class="muted">${data.completed_at ? 'None.' : 'None yet.'}</p>` : html`<${Json} text=${data.output} label="Output" />`}</div></div>`}
   </section>`;
 }
 
@@ -140,8 +147,8 @@ export function Run({ id, params }) {
   return html`<${Page} title=${g.workflow} back=${back} actions=${html`<${Changes} g=${g} done=${again} />`}>
     <${Problem} error=${error} />
     <section class="card"><${Facts} of=${[
-      ['Status', html`<${Status} is=${g.status} />`], ['Event', html`<a href=${to(['events', g.event_id])}><${Id} id=${g.event_id} /></a>`], ['Began', html`<${Exact} t=${g.created_at} />`],
-      ['Finished', g.completed_at && html`<${Exact} t=${g.completed_at} />`], ['Round', g.epoch > 1 && count(g.epoch)], ['Id', html`<${Id} id=${g.id} />`], ['Error', g.error && visible(g.error)],
+      ['Status', html`<${Status} is=${g.status} />`], ['Event', html`<a href=${to(['events', g.event_id])}><${Id} id=${g.event_id} /></a>`], ['Started', html`<${Exact} t=${g.created_at} />`],
+      ['Finished', g.completed_at && html`<${Exact} t=${g.completed_at} />`], ['Round', g.epoch > 1 && count(g.epoch)], ['Id', html`<${Id} id=${g.id} />`], ['Error', g.error && visible(g.error), true],
     ]} /></section>
     ${g.definition_changed && html`<p class="note">The configuration has another definition of ${g.workflow} by now. This run follows the one that it has, which is shown here.</p>`}
     ${g.undrawn ? html`<p class="note">The definition of this run cannot be drawn: ${visible(g.undrawn)}. These are the steps that the run has come to.</p>` : html`<${Graph} g=${g} link=${link} chosen=${params.step} />`}

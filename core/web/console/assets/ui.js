@@ -20,8 +20,8 @@ const marks = {
 // mark returns the mark of a status.
 export const mark = (is) => marks[is] || '·';
 
-// Status shows a status by a mark, a word and a colour.
-export const Status = ({ is, title }) => html`<span class=${'status s-' + is} title=${title}><span class="mark" aria-hidden="true">${mark(is)}</span>${is}</span>`;
+// Status shows a status by a mark, a word and a colour. text stands in place of the word.
+export const Status = ({ is, text, title }) => html`<span class=${'status s-' + is} title=${title}><span class="mark" aria-hidden="true">${mark(is)}</span>${text || is}</span>`;
 
 const parse = (t) => new Date(t + 'Z');
 const local = () => setting('time') === 'local';
@@ -60,6 +60,9 @@ export const Exact = ({ t }) => html`<time datetime=${t ? t + 'Z' : ''}>${exact(
 
 // count returns a number as people read it. Counts end at 100,000.
 export const count = (n) => (n >= 100000 ? '100,000+' : Number(n).toLocaleString('en'));
+
+// Count shows a number in a table; a zero is pale, so that the others are seen.
+export const Count = ({ n }) => (n ? count(n) : html`<span class="zero">0</span>`);
 
 // plural returns a number with its noun.
 export const plural = (n, noun, many = noun + 's') => `${count(n)} ${n === 1 ? noun : many}`;
@@ -101,9 +104,10 @@ export function Table({ caption, columns, rows, link, empty, busy }) {
   </table></div>`;
 }
 
-// Facts is a list of names and values; values that are null are left out.
+// Facts is a list of names and values; values that are null are left out. A value that is whole has a
+// line of its own.
 export const Facts = ({ of }) =>
-  html`<dl class="facts">${of.filter(([, v]) => v || v === 0).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  html`<dl class="facts">${of.filter(([, v]) => v || v === 0).map(([name, value, whole]) => html`<div class=${whole ? 'whole' : ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
 const firstBytes = 64 * 1024;
 
@@ -224,8 +228,8 @@ export function Filters({ path, fields, params }) {
     ${fields.map((f) => html`<label class=${f.wide ? 'wide' : ''}><span>${f.label}</span>${f.options
       ? html`<select name=${f.name} onChange=${(e) => e.target.form.requestSubmit()}>${f.options.map(([value, text]) => html`<option value=${value} selected=${(params[f.name] || '') === value}>${text}</option>`)}</select>`
       : html`<input name=${f.name} defaultValue=${params[f.name] || ''} placeholder=${f.placeholder || ''} autocomplete="off" spellcheck="false" />`}</label>`)}
-    <button type="submit" class="primary">Search</button>
-    ${Object.keys(params).length > 0 && html`<a class="clear" href=${to(path)}>Clear</a>`}
+    ${fields.some((f) => !f.options) && html`<button type="submit" class="primary">Search</button>`}
+    ${fields.length > 1 && Object.keys(params).length > 0 && html`<a class="clear" href=${to(path)}>Clear</a>`}
   </form>`;
 }
 
