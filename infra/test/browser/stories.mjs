@@ -129,7 +129,7 @@ async function some(consumer) {
 
 const views = async () => {
   const { job, event, run } = await some('failing');
-  const operation = (await api('GET', '/api/operations?limit=1')).operations[0];
+  const operation = (await api('GET', '/api/operations')).operations.find((o) => o.action === 'replay');
   return [
     ...(operation ? [[`#/operations/${operation.id}`, 'Replay events of source app of type order.created to queue/mail']] : []),
     ['#/', 'Overview'], ['#/events', 'Events'], [`#/events/${event}`, 'order.created'], ['#/jobs', 'Jobs'], [`#/jobs/${job}`, 'failing'], ['#/failures', 'Failures'], ['#/operations', 'Operations'],
