@@ -640,6 +640,15 @@ const stories = {
     await page.getByText('Nothing is held.').waitFor();
     await tab.go(`#/jobs/${job.id}`, 'paused');
     await page.getByText('completed').first().waitFor();
+    // A queue is held and released on its own page.
+    await tab.go('#/queues/mail', 'mail');
+    await page.getByRole('button', { name: 'Hold', exact: true }).click();
+    await dialog.getByRole('button', { name: 'Hold', exact: true }).click();
+    await page.getByText('Held since').waitFor();
+    check((await api('GET', '/api/holds')).holds.map((h) => h.target).join() === 'queue/mail', 'the queue is not held');
+    await page.getByRole('button', { name: 'Release' }).click();
+    await page.getByRole('dialog', { name: 'Release' }).getByRole('button', { name: 'Release' }).click();
+    await page.getByText('Held since').waitFor({ state: 'hidden' });
     await tab.end();
   },
 

@@ -126,6 +126,11 @@ function Frame({ me, leave }) {
   const help = useRef();
   const [round, again] = useState(0);
   dress();
+  const nav = useRef();
+  useEffect(() => { // in a narrow window the list is a row, which scrolls to the page that is shown
+    const a = nav.current.querySelector('[aria-current]');
+    if (a) nav.current.scrollLeft = a.offsetLeft - (nav.current.clientWidth - a.offsetWidth) / 2;
+  }, [now.path[0]]);
   useKeys(help, () => again((n) => n + 1));
   const stats = useRead(() => read('stats'), [round], 5000);
   const [first, ...rest] = now.path;
@@ -139,7 +144,7 @@ function Frame({ me, leave }) {
   <div class="frame">
     <aside class="side">
       <a class="brand" href="#/"><img src=${new URL('icon.svg', import.meta.url).pathname} alt="" />Event gateway</a>
-      <nav aria-label="Pages"><ul>${mine.map((p) => {
+      <nav aria-label="Pages" ref=${nav}><ul>${mine.map((p) => {
         const n = p.bubble && stats.data ? p.bubble(stats.data) : 0;
         return html`<li><a href=${to(p.path ? [p.path] : [])} aria-current=${p === found ? 'page' : undefined}>${p.text}${n > 0 && html`<span class="bubble" title=${plural(n, p.of)}>${count(n)}<span class="unseen"> ${p.of}${n === 1 ? '' : 's'}</span></span>`}</a></li>`;
       })}</ul></nav>

@@ -11,24 +11,31 @@ function targets(topology) {
   return [...topology.consumers.map((c) => c.name), ...topology.sources.map((s) => 'source/' + s.name)];
 }
 
-export function Holds() {
-  const { data, error, again } = useRead(() => read('holds'), [], 3000);
-  const topology = useRead(() => read('topology'), []);
+// Hold is a button that holds one of some targets.
+export function Hold({ of, done }) {
   const form = useRef();
-  const hold = async () => {
-    const [target, until, reason] = ['target', 'until', 'reason'].map((n) => form.current.querySelector(`[name=${n}]`).value.trim());
-    const body = { target };
+  const act = async () => {
+    const [target, until, reason] = ['target', 'until', 'reason'].map((n) => form.current.querySelector(`[name=${n}]`)?.value.trim());
+    const body = { target: target || of[0] };
     if (until) body.until = new Date(Date.now() + Number(until) * 3600e3).toISOString().replace('Z', '');
     if (reason) body.reason = reason;
-    const r = await change('holds', body);
-    return `${r.target} is held.`;
+    return `${(await change('holds', body)).target} is held.`;
   };
-  const actions = html`<${Confirm} label="Hold" done=${again} ask=${async () => 'Its jobs wait until it is released. Events are accepted as always.'} act=${hold}>
+  return html`<${Confirm} label="Hold" done=${done} ask=${async () => 'Its jobs wait until it is released. Events are accepted as always.'} act=${act}>
     <div ref=${form}>
-      <label>What to hold<select name="target">${targets(topology.data).map((t) => html`<option value=${t}>${t}</option>`)}</select></label>
+      ${of.length > 1 && html`<label>What to hold<select name="target">${of.map((t) => html`<option value=${t}>${t}</option>`)}</select></label>`}
       <label>Until<select name="until"><option value="">it is released</option><option value="1">in an hour</option><option value="8">in 8 hours</option><option value="24">in a day</option></select></label>
       <label>Why<input name="reason" maxlength="200" autocomplete="off" /></label>
     </div><//>`;
+}
+
+// Release is a button that ends a hold.
+export const Release = ({ target, done }) => html`<${Confirm} label="Release" done=${done} ask=${async () => `${target} goes on, slowly for the first ten seconds.`} act=${async () => { await remove('holds', { target }); return `${target} is released.`; }} />`;
+
+export function Holds() {
+  const { data, error, again } = useRead(() => read('holds'), [], 3000);
+  const topology = useRead(() => read('topology'), []);
+  const actions = html`<${Hold} of=${targets(topology.data)} done=${again} />`;
   return html`<${Page} title="Holds" actions=${actions}>
     <${Problem} error=${error} again=${again} />
     <${Table} caption="Holds" rows=${data?.holds.map((h) => ({ key: h.target, ...h }))} empty="Nothing is held. A hold stops a handler, queue, workflow or source, and nothing is lost." columns=${[
@@ -36,7 +43,7 @@ export function Holds() {
       { name: 'Since', class: 'short', cell: (r) => html`<${Ago} t=${r.since} />` },
       { name: 'Until', class: 'short', cell: (r) => (r.until ? html`<${Exact} t=${r.until} />` : 'it is released') },
       { name: 'Reason', class: 'text', cell: (r) => r.reason || '–' },
-      { name: '', cell: (r) => html`<${Confirm} label="Release" done=${again} ask=${async () => `${r.target} goes on, slowly for the first ten seconds.`} act=${async () => { await remove('holds', { target: r.target }); return `${r.target} is released.`; }} />` },
+      { name: '', cell: (r) => html`<${Release} target=${r.target} done=${again} />` },
     ]} />
   <//>`;
 }

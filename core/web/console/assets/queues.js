@@ -3,6 +3,7 @@ import { html } from './lib.js';
 import { change, readText, read, useRead } from './api.js';
 import { elements, member } from './json.js';
 import { to } from './place.js';
+import { Hold, Release } from './flow.js';
 import { Ago, Confirm, Count, count, Facts, Id, Json, Page, plural, Problem, Table } from './ui.js';
 
 const path = ['queues'];
@@ -53,6 +54,7 @@ export function Queue({ id, stats }) {
   if (!data) return html`<${Page} title=${id} back=${back}><${Problem} error=${error} again=${again} /><//>`;
   const q = stats.data?.queues.find((q) => q.name === id);
   const actions = html`${data.dead.length > 0 && html`<${Confirm} label="Retry dead messages" done=${again} ask=${async () => `${plural((await counted(id)).dead, 'dead message')} become visible again.`} act=${async () => `${plural((await change(at + '/retry')).retried, 'message')} visible again.`} />`}
+    ${q && (q.held_since ? html`<${Release} target=${'queue/' + id} done=${stats.again} />` : html`<${Hold} of=${['queue/' + id]} done=${stats.again} />`)}
     <${Confirm} label="Drain" role="admin" danger done=${again} ask=${async () => { const now = await counted(id); return `All messages of ${id} that are not completed are deleted: ${plural(now.pending + now.processing + now.dead, 'message')} now. They cannot be brought back.`; }}
       act=${async () => `${plural((await change(at + '/drain')).drained, 'message')} deleted.`} />`;
   return html`<${Page} title=${id} back=${back} actions=${actions}>
