@@ -15,15 +15,23 @@ import (
 // names the failure: "status: 503", "HTTP 500".
 func ErrorKind(text string) string {
 	var kind strings.Builder
+	kept := 0 // the text before it is in kind
 	for at := 0; at < len(text); {
 		n, mark := changing(text, at)
 		if n == 0 {
-			n = max(1, wordLength(text[at:]))
-			mark = text[at : at+n]
+			at += max(1, wordLength(text[at:]))
+			continue
 		}
+		kind.Grow(len(text)) // once
+		kind.WriteString(text[kept:at])
 		kind.WriteString(mark)
 		at += n
+		kept = at
 	}
+	if kept == 0 {
+		return text
+	}
+	kind.WriteString(text[kept:])
 	return kind.String()
 }
 
@@ -34,13 +42,17 @@ func changing(text string, at int) (n int, mark string) {
 	if isPlain(rest) {
 		return 0, ""
 	}
-	for _, part := range []struct {
-		length func(string) int
-		mark   string
-	}{{addressLength, "<address>"}, {timeLength, "<time>"}, {durationLength, "<duration>"}, {idLength, "<id>"}} {
-		if n := part.length(rest); n > 0 {
-			return n, part.mark
-		}
+	if n := addressLength(rest); n > 0 {
+		return n, "<address>"
+	}
+	if n := timeLength(rest); n > 0 {
+		return n, "<time>"
+	}
+	if n := durationLength(rest); n > 0 {
+		return n, "<duration>"
+	}
+	if n := idLength(rest); n > 0 {
+		return n, "<id>"
 	}
 	n = numberLength(rest)
 	digits := n - strings.Count(rest[:n], ",") - strings.Count(rest[:n], ".")
@@ -147,7 +159,10 @@ func durationLength(text string) int {
 	if word == "" || !isDigit(word[0]) {
 		return 0
 	}
-	if prefix(word, isDigit) == len(word) {
+	// A unit, or a fraction, follows the first digits. Most words fail here, and an error of
+	// ParseDuration costs more than all else.
+	digits := prefix(word, isDigit)
+	if digits == len(word) || word[digits] < 0x80 && strings.IndexByte("hmsun.", word[digits]) < 0 {
 		return 0
 	}
 	if _, err := time.ParseDuration(word); err != nil || numberLength(word) == len(word) {
@@ -208,10 +223,11 @@ const maxAddress = 60
 func addressLength(text string) int {
 	text = text[:min(len(text), maxAddress)]
 	word := text[:prefix(text, func(c byte) bool { return isHex(c) || strings.IndexByte(".:[]", c) >= 0 })]
-	// A colon or full stop behind an address is no part of it.
-	if strings.IndexByte(word, '.') < 0 && strings.IndexByte(word, ':') < 0 {
+	// An address of version 4 has three full stops, and one of version 6 two colons or more.
+	if strings.Count(word, ".") < 3 && strings.Count(word, ":") < 2 {
 		return 0
 	}
+	// A colon or full stop behind an address is no part of it.
 	for range 3 {
 		if _, err := netip.ParseAddrPort(word); err == nil {
 			return len(word)

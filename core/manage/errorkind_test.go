@@ -1,6 +1,12 @@
 package manage
 
-import "testing"
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestErrorKind(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
@@ -57,6 +63,66 @@ func TestErrorKind(t *testing.T) {
 func FuzzErrorKind(f *testing.F) {
 	f.Add("dial [::1]:80: 1h. 0x12")
 	f.Fuzz(func(t *testing.T, text string) { _ = ErrorKind(text) })
+}
+
+// TestErrorKindShortcuts: random texts have addresses and durations exactly where the parsers of the
+// standard library find them. The code looks at few texts with these parsers.
+func TestErrorKindShortcuts(t *testing.T) {
+	pieces := []string{"1", "12", "255", "fe80", ".", ":", "::", "[", "]", "h", "m", "s", "ms", "µs", "ns", "x", " ", "0", "abc", "é", "%", "-", "10.0.0.1", "[::1]:80", "1m30.5s"}
+	found := map[string]int{}
+	for range 50_000 {
+		var b strings.Builder
+		for range 1 + rand.IntN(7) {
+			b.WriteString(pieces[rand.IntN(len(pieces))])
+		}
+		text := b.String()
+		if got, want := addressLength(text), parsedAddress(text); got != want {
+			t.Fatalf("addressLength(%q) = %d, want %d", text, got, want)
+		} else if want > 0 {
+			found["addresses"]++
+		}
+		if got, want := durationLength(text), parsedDuration(text); got != want {
+			t.Fatalf("durationLength(%q) = %d, want %d", text, got, want)
+		} else if want > 0 {
+			found["durations"]++
+		}
+	}
+	if found["addresses"] < 200 || found["durations"] < 200 {
+		t.Errorf("the texts had %v, want more", found)
+	}
+}
+
+// parsedAddress is addressLength by the parsers alone.
+func parsedAddress(text string) int {
+	text = text[:min(len(text), maxAddress)]
+	word := text[:prefix(text, func(c byte) bool { return isHex(c) || strings.IndexByte(".:[]", c) >= 0 })]
+	if !strings.ContainsAny(word, ".:") {
+		return 0
+	}
+	for range 3 {
+		_, withPort := netip.ParseAddrPort(word)
+		_, without := netip.ParseAddr(strings.Trim(word, "[]"))
+		if withPort == nil || without == nil {
+			return len(word)
+		}
+		if word == "" || strings.IndexByte(".:]", word[len(word)-1]) < 0 {
+			return 0
+		}
+		word = word[:len(word)-1]
+	}
+	return 0
+}
+
+// parsedDuration is durationLength by the parser alone.
+func parsedDuration(text string) int {
+	word := strings.TrimRight(text[:prefix(text, func(c byte) bool { return isWord(c) || c == '.' || c >= 0x80 })], ".")
+	if word == "" || !isDigit(word[0]) || prefix(word, isDigit) == len(word) || numberLength(word) == len(word) {
+		return 0
+	}
+	if _, err := time.ParseDuration(word); err != nil {
+		return 0
+	}
+	return len(word)
 }
 
 func BenchmarkErrorKind(b *testing.B) {
