@@ -1,6 +1,10 @@
 package store
 
-import "strings"
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // This file composes statements on rows from a dialect's fragments. In all of them, columns of
 // the row source are written r.name or r#name, see rowColumn.
@@ -37,6 +41,40 @@ func (d Dialect) selectRows(columns, from, where string) string {
 		where = "1 = 1" // else SQLite reads ON CONFLICT as the ON of a join
 	}
 	return "SELECT " + columns + tables + " WHERE " + where
+}
+
+// selectKeys is a SELECT of the rows of a table whose key is in a list of keys, which may be long. See
+// onKeys.
+func (d Dialect) selectKeys(columns, from, key string) string {
+	if d.keyList == "" {
+		return d.selectRows(columns, from, key+" = r.key")
+	}
+	return "SELECT " + columns + " FROM " + d.keyList + " CROSS JOIN " + d.sql(from) + " WHERE " + key + " = r.value"
+}
+
+// keysEach is how many keys a statement of a list has at most, if each key is a parameter.
+const keysEach = 1000
+
+// onKeys makes the statements of selectKeys on a list of keys.
+func (d Dialect) onKeys(st statement, keys []string) (stmts []Stmt) {
+	if d.keyList == "" {
+		for part := range slices.Chunk(keys, keysEach) {
+			rows := make([][]any, len(part))
+			for i, key := range part {
+				rows[i] = []any{key}
+			}
+			stmts = append(stmts, st.on(rows...))
+		}
+		return stmts
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(keys)
+	if err != nil {
+		panic("store: encode keys: " + err.Error()) // strings always have a JSON form
+	}
+	return []Stmt{st.with(string(list))}
 }
 
 // selectOuter is a SELECT from the row source with a left join: one row of result for each row,

@@ -138,6 +138,12 @@ type Dialect struct {
 	// statement costs no round trip.
 	rowSource func(columns []column) string
 
+	// keyList is the table expression, called r, that makes a table of a list of keys in one
+	// parameter. The keys are in the column value, and the list is JSON. SQLite and D1: "json_each(?)
+	// AS r". SQLite finds 10,000 rows in 24 ms with it, and in 40 ms if it runs a statement for each.
+	// D1 takes only 100 parameters. Empty elsewhere: the keys are Rows there.
+	keyList string
+
 	// rangePerRow is set where a range with bounds from columns of r reads the index from its
 	// first entry. A statement with such a range is run once for each row. MySQL only.
 	rangePerRow bool
@@ -196,6 +202,7 @@ var SQLite = Dialect{
 	// time a value was bound, for 4 % of an event's CPU.
 	limitParam:      "? + 0",
 	sum:             "SUM(%s)",
+	keyList:         "json_each(?) AS r",
 	purgeRows:       6, // 0.3 ms. With 500, one event in 100 waited 12 ms
 	updateSQL:       "UPDATE $table SET $set WHERE $where",
 	deleteSQL:       "DELETE FROM $table WHERE $where",

@@ -246,7 +246,7 @@ func TestPlans(t *testing.T) {
 		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",
 		"vacate_slots", "stop_lines", "reentered", "still_held", "line_list", "count_places", "next_places", "stopped_by", "slot_holders", "dead_lined",
 		"lines_held", "fill_slots", "revive_holders", "start_lines", "revive_others", "tally_waiting", "depth_waiting", "jobs_in_lines",
-		"failures_dead", "failures_retryable", "waiting_beyond",
+		"failures_dead", "failures_retryable", "failure_texts", "waiting_beyond",
 		"insert_minutes", "raise_minutes", "sum_minutes", "received", "oldest_minute", "purge_minutes"} {
 		if !names[name] {
 			t.Errorf("%s was not looked at", name)

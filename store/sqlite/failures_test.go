@@ -93,3 +93,41 @@ func BenchmarkFailures(b *testing.B) {
 		})
 	}
 }
+
+// TestFailuresAreTheNewest: of jobs in lanes of very different sizes, the answer has those that one
+// plain statement finds, whatever the limit.
+func TestFailuresAreTheNewest(t *testing.T) {
+	var conn store.Conn
+	s := open(t, func(c store.Conn) store.Conn { conn = c; return c })
+	now := time.Now()
+	const random = numbers + intoJobs + `SELECT '01M7' || printf('%022d', i), 'e', 'handler/h' || (abs(random()) % (1 + abs(random()) % 9)), NULL,
+		CASE abs(random()) % 5 WHEN 0 THEN 'retryable' WHEN 1 THEN 'running' WHEN 2 THEN 'completed' ELSE 'dead' END, 3, 5, NULL, NULL,
+		CASE abs(random()) % 3 WHEN 0 THEN '' WHEN 1 THEN 'status: 503' ELSE 'no order ' || random() END, 1, NULL FROM n`
+	far := now.Add(time.Hour).UnixMilli()
+	for _, st := range []store.Stmt{
+		{Name: "fill", SQL: random, Args: []any{int64(3000)}},
+		{Name: "due", SQL: "UPDATE jobs SET due_at = iif(random() % 2, 1000, ?1) + abs(random()) % 1000 WHERE status IN ('retryable', 'running')", Args: []any{far}},
+	} {
+		if _, err := conn.Batch(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const plain = `SELECT id, lane, iif(status = 'running', 'retryable', status), last_error FROM jobs
+		WHERE (status IN ('dead', 'retryable') OR status = 'running' AND due_at <= ?) AND (lane = ?2 OR ?2 = '') ORDER BY id DESC`
+	for _, lane := range []string{"", "handler/h0", "handler/h8"} {
+		results, err := conn.Batch(t.Context(), store.Stmt{Name: "plain", SQL: plain, Args: []any{now.UnixMilli(), lane}, Reads: true})
+		if err != nil || len(results[0].Rows) == 0 {
+			t.Fatalf("%d rows, %v", len(results[0].Rows), err)
+		}
+		var all []core.FailedJob
+		for _, row := range results[0].Rows {
+			all = append(all, core.FailedJob{ID: core.ID(row[0].(string)), Lane: core.Lane(row[1].(string)), Status: core.Status(row[2].(string)), Error: row[3].(string)})
+		}
+		for _, limit := range []int{1, 2, 10, 99, 500, 1000, len(all) - 1, len(all), len(all) + 1} {
+			got, err := s.Failures(t.Context(), core.FailureFilter{Lane: core.Lane(lane), Limit: limit})
+			if want := all[:min(limit, len(all))]; err != nil || !slices.Equal(got.Items, want) || got.More != (len(want) < len(all)) {
+				t.Errorf("Failures of %q, at most %d = %d jobs, more %t, %v, want %d, %t", lane, limit, len(got.Items), got.More, err, len(want), len(want) < len(all))
+			}
+		}
+	}
+}

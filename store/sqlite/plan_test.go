@@ -143,7 +143,7 @@ var wanted = map[string]string{
 	"jobs_waiting": "COVERING INDEX jobs_waiting (lane=?", "jobs_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "jobs_done": "COVERING INDEX jobs_done (lane=? AND id>? AND id<?)",
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
 	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",
-	"failures_dead": "INDEX jobs_dead (lane=? AND id>? AND id<?)", "failures_retryable": "COVERING INDEX jobs_waiting (lane=?", "waiting_beyond": "COVERING INDEX jobs_waiting (lane=?",
+	"failures_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "failures_retryable": "COVERING INDEX jobs_waiting (lane=?", "failure_texts": "PRIMARY KEY (id=?)", "waiting_beyond": "COVERING INDEX jobs_waiting (lane=?",
 	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)", "called_off": "COVERING INDEX jobs_canceled",
 	"claim_sifted": "sqlite_autoindex_events_1 (id=?)", "claim_sifted_passed": "sqlite_autoindex_events_1 (id=?)", "park": "sqlite_autoindex_events_1 (id=?)",
 	"peek_sifted": "jobs_waiting", "due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",

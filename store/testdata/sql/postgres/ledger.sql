@@ -122,7 +122,7 @@ FROM unnest(?::text[]) AS r(id_), events
 WHERE events.id = r.id_
 
 -- failures_dead
-SELECT id, SUBSTR(last_error, 1, 512) AS error
+SELECT id
 FROM jobs
 WHERE status = 'dead'
   AND (lane, id) >= (?, ?)
@@ -131,25 +131,19 @@ ORDER BY lane DESC, id DESC
 LIMIT ?::bigint
 
 -- failures_retryable
-SELECT id,
-  (SELECT SUBSTR(last_error, 1, 512)
-  FROM jobs
-  WHERE jobs.id = found.id) AS error
+SELECT id
 FROM
-  (SELECT id
-  FROM
-    (SELECT id, status, due_at
-    FROM jobs
-    WHERE due_at IS NOT NULL
-      AND lane = ?
-    ORDER BY due_at DESC
-    LIMIT ?::bigint) AS slice
-  WHERE (status = 'retryable' OR (status = 'running' AND due_at <= ?))
-    AND id >= ?
-    AND id < ?
-  ORDER BY id DESC
-  LIMIT ?::bigint) AS found
-WHERE 1 = 1
+  (SELECT id, status, due_at
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane = ?
+  ORDER BY due_at DESC
+  LIMIT ?::bigint) AS slice
+WHERE id >= ?
+  AND id < ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ?::bigint
 
 -- waiting_beyond
 SELECT id
@@ -158,6 +152,11 @@ WHERE due_at IS NOT NULL
   AND lane = ?
 ORDER BY due_at DESC
 LIMIT 1 OFFSET ?::bigint
+
+-- failure_texts
+SELECT jobs.id AS job, SUBSTR(last_error, 1, 512) AS error
+FROM unnest(?::text[]) AS r(key_), jobs
+WHERE jobs.id = r.key_
 
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS

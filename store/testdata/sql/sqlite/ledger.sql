@@ -122,7 +122,7 @@ FROM events
 WHERE events.id = ?
 
 -- failures_dead
-SELECT id, SUBSTR(last_error, 1, 512) AS error
+SELECT id
 FROM jobs
 WHERE status = 'dead'
   AND lane = ?
@@ -133,25 +133,19 @@ ORDER BY lane DESC, id DESC
 LIMIT ? + 0
 
 -- failures_retryable
-SELECT id,
-  (SELECT SUBSTR(last_error, 1, 512)
-  FROM jobs
-  WHERE jobs.id = found.id) AS error
+SELECT id
 FROM
-  (SELECT id
-  FROM
-    (SELECT id, status, due_at
-    FROM jobs
-    WHERE due_at IS NOT NULL
-      AND lane = ?
-    ORDER BY due_at DESC
-    LIMIT ? + 0) AS slice
-  WHERE (status = 'retryable' OR (status = 'running' AND due_at <= ?))
-    AND id >= ?
-    AND id < ?
-  ORDER BY id DESC
-  LIMIT ? + 0) AS found
-WHERE 1 = 1
+  (SELECT id, status, due_at
+  FROM jobs
+  WHERE due_at IS NOT NULL
+    AND lane = ?
+  ORDER BY due_at DESC
+  LIMIT ? + 0) AS slice
+WHERE id >= ?
+  AND id < ?
+  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+ORDER BY id DESC
+LIMIT ? + 0
 
 -- waiting_beyond
 SELECT id
@@ -160,6 +154,12 @@ WHERE due_at IS NOT NULL
   AND lane = ?
 ORDER BY due_at DESC
 LIMIT 1 OFFSET ? + 0
+
+-- failure_texts
+SELECT jobs.id AS job, SUBSTR(last_error, 1, 512) AS error
+FROM json_each(?) AS r
+CROSS JOIN jobs
+WHERE jobs.id = r.value
 
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS
