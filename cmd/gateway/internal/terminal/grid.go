@@ -40,8 +40,9 @@ func (s *Screen) Paint(piece string, c Colour) string {
 }
 
 // Width returns the number of columns that a text takes on a terminal. Characters of East Asian
-// scripts take two, combining marks none.
-func Width(s string) int { return text.StringWidth(s) }
+// scripts take two, combining marks none. It counts as Pad and tables do, character by character. To
+// count joined emojis as one, as text.StringWidth does, takes 360 KB of tables.
+func Width(s string) int { return text.StringWidthWithoutEscSequences(s) }
 
 // Pad appends blanks to a text until it takes width columns.
 func Pad(s string, width int) string { return text.Pad(s, width, ' ') }
