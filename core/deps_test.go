@@ -23,7 +23,7 @@ var rings = []struct {
 	name     string
 	packages []string // patterns; /... covers the packages below
 }{
-	{"tools: they know nothing of a gateway", []string{"core/once", "cmd/gateway/manual"}},
+	{"tools: they know nothing of a gateway", []string{"core/once", "core/order", "cmd/gateway/manual"}},
 	{"vocabulary", []string{"core"}},
 	{"pure: no IO, and no role of the store", []string{
 		"core/units", "core/endpoint", "core/curl", "core/expr", "core/cron", "core/verify", "core/sns", "core/config", "core/workflow", "core/preview", "proto/..."}},
@@ -72,6 +72,7 @@ var rules = []struct {
 	why     string
 }{
 	{"core/once", module + "/...", false, "a tool may be used by every package"},
+	{"core/order", module + "/...", false, "a tool may be used by every package"},
 	{"core", module + "/...", false, "the vocabulary imports no other package of this module"},
 	{"core/units", module + "/...", false, "durations need no other package of this module"},
 	{"core/endpoint", module + "/...", false, "checks of URLs and headers need no other package of this module"},
@@ -151,7 +152,7 @@ var rules = []struct {
 }
 
 // forAll are the packages that every package may import, although no rule lists them.
-var forAll = []string{module + "/core", module + "/core/once"}
+var forAll = []string{module + "/core", module + "/core/once", module + "/core/order"}
 
 // pure is the number of rings, from the inside, whose packages do not import the packages of
 // io directly.
@@ -324,7 +325,7 @@ func TestSQLiteHasItsLibc(t *testing.T) {
 // name has a comment. No file and no function is so long that it must hold two ideas. Every
 // expression compiles.
 // Outgoing calls are made through core/egress, where the address guard is. No stored time
-// is compared with the machine's clock.
+// is compared with the machine's clock. Structs are sorted by core/order.
 func TestHouse(t *testing.T) {
 	commented := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -380,6 +381,7 @@ func checkFile(t *testing.T, path string, commented map[string]bool) {
 	checkOutbound(t, strings.TrimPrefix(path, "../"), f)
 	checkMachineTimes(t, strings.TrimPrefix(path, "../"), f)
 	checkExpressions(t, strings.TrimPrefix(path, "../"), f)
+	checkSorts(t, strings.TrimPrefix(path, "../"), f)
 }
 
 // maxFunction is how many lines a function may have, and maxMethods how many methods an

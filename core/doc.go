@@ -153,8 +153,8 @@
 //
 // Packages stand in rings. A package imports packages further in, and needs a reason for an
 // import within its ring. core imports only the standard library and the ULID library. Further
-// in is only core/once, a tool for every package. Around core are the pure packages (expr,
-// config, workflow, ...), then the services (intake, worker, manage, ...) and store, which
+// in are only core/once and core/order, tools for every package. Around core are the pure packages
+// (expr, config, workflow, ...), then the services (intake, worker, manage, ...) and store, which
 // implements the roles declared here, then the edges (web, egress, drivers of databases), then
 // core/gateway, which assembles them, and last the mains. The tests in deps_test.go have the list,
 // with its reasons.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Nth returns the id of an event by its place from the newest, so that a read can begin there.
@@ -98,7 +99,7 @@ func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Even
 		r := rowReader{row}
 		events = append(events, r.event())
 	}
-	slices.SortFunc(events, func(a, b core.Event) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(events, func(a, b core.Event) int { return cmp.Compare(a.ID, b.ID) })
 	return events, nil
 }
 
@@ -118,7 +119,7 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 		of[j.EventID] = append(of[j.EventID], j)
 	}
 	for _, jobs := range of {
-		slices.SortFunc(jobs, func(a, b core.Job) int { return cmp.Compare(a.ID, b.ID) })
+		order.Sort(jobs, func(a, b core.Job) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	return of, nil
 }
@@ -140,7 +141,7 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 		of[job] = append(of[job], attempt)
 	}
 	for _, attempts := range of {
-		slices.SortFunc(attempts, func(a, b core.Attempt) int {
+		order.Sort(attempts, func(a, b core.Attempt) int {
 			return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Number, b.Number))
 		})
 	}

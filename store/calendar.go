@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Marks returns the marks of cron sources. See core.Calendar.
@@ -66,7 +67,9 @@ func latestMarks(marks []core.Mark) []core.Mark {
 			of[m.Source] = m
 		}
 	}
-	return slices.SortedFunc(maps.Values(of), func(a, b core.Mark) int { return cmp.Compare(a.Source, b.Source) })
+	newest := slices.Collect(maps.Values(of))
+	order.Sort(newest, func(a, b core.Mark) int { return cmp.Compare(a.Source, b.Source) })
+	return newest
 }
 
 // calendarSQL are the statements of the Calendar.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Run returns one run. See core.Chronicle.
@@ -62,7 +62,7 @@ func (s *Store) Outline(ctx context.Context, run core.ID, epoch int) ([]core.Ste
 			Status: core.StepStatus(r.text()), Attempt: r.number(), Error: r.text(), StartedAt: r.time(), FinishedAt: r.time(),
 		})
 	}
-	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
 	return steps, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // A Difference is a difference between the tables of a database and the tables that the schema
@@ -52,7 +53,7 @@ func Compare(ctx context.Context, c Conn, d Dialect) ([]Difference, error) {
 	}
 	found := comparison{dialect: d, want: want, have: have}
 	found.compare()
-	slices.SortStableFunc(found.all, func(a, b Difference) int {
+	order.Stable(found.all, func(a, b Difference) int {
 		switch {
 		case a.Harmful == b.Harmful:
 			return 0

@@ -1,6 +1,7 @@
 // Package store keeps events, jobs, attempts, gates and workflow runs in SQL. It is the only
 // package that knows SQL, and it knows no driver: statements run over a [Conn],
-// which has one method. It imports core, core/once and nothing else of this module.
+// which has one method. It imports core, core/once, core/order and nothing else of this
+// module.
 //
 // The idea to know: one transition, one batch, no branches. Every method of [Store] sends a
 // fixed list of statements that take effect together or not at all. There are no interactive

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // failureText is the beginning of an error. Its unit is a character, except on MySQL: a byte.
@@ -145,7 +146,7 @@ func (r *failureRange) read(rows [][]any, quota int) []failure {
 
 // newestFailures returns the newest of some jobs, newest first, and each once.
 func newestFailures(jobs []failure, most int) []failure {
-	slices.SortFunc(jobs, func(a, b failure) int { return strings.Compare(b.id, a.id) })
+	order.Sort(jobs, func(a, b failure) int { return strings.Compare(b.id, a.id) })
 	jobs = slices.CompactFunc(jobs, func(a, b failure) bool { return a.id == b.id })
 	return jobs[:min(most, len(jobs))]
 }

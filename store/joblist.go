@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Jobs lists jobs, the newest first. See core.Ledger. Ids grow with time, so a span of time is
@@ -147,7 +148,7 @@ func (s *Store) jobsWith(ctx context.Context, ids [][]any, status core.Status) (
 			jobs = append(jobs, j)
 		}
 	}
-	slices.SortFunc(jobs, func(a, b core.Job) int { return cmp.Compare(b.ID, a.ID) })
+	order.Sort(jobs, func(a, b core.Job) int { return cmp.Compare(b.ID, a.ID) })
 	return jobs, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // lineOf returns the name of a line: its lane, a character that no lane contains, and its key.
@@ -51,7 +52,7 @@ const entering = "entering"
 
 // byLine sorts refs by line, and those of a line by job.
 func byLine(refs []lineRef) {
-	slices.SortFunc(refs, func(a, b lineRef) int { return cmp.Or(strings.Compare(a.line, b.line), cmp.Compare(a.job, b.job)) })
+	order.Sort(refs, func(a, b lineRef) int { return cmp.Or(strings.Compare(a.line, b.line), cmp.Compare(a.job, b.job)) })
 }
 
 // lockLines returns the statement that locks the lines of refs until the commit; none on a

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // CountMinutes stores the counts of a process. See core.Minutes. Each row is inserted if it is
@@ -46,7 +46,7 @@ func (s *Store) SumMinutes(ctx context.Context, from, until time.Time, step time
 		c.Completed, c.Failed, c.Dead = r.number(), r.number(), r.number()
 		sums = append(sums, c)
 	}
-	slices.SortFunc(sums, func(a, b core.LaneCounts) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), a.At.Compare(b.At)) })
+	order.Sort(sums, func(a, b core.LaneCounts) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), a.At.Compare(b.At)) })
 	return sums, nil
 }
 

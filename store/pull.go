@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Ack completes taken jobs and returns how many. See core.Counter. The batch is not merged with
@@ -52,7 +53,7 @@ func (s *Store) Held(ctx context.Context, lane core.Lane, refs []core.Ref) ([]co
 		return nil, fmt.Errorf("read held jobs of lane %q: %w", lane, err)
 	}
 	jobs := addTaken(nil, results[0].Rows)
-	slices.SortFunc(jobs, func(a, b core.TakenJob) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(jobs, func(a, b core.TakenJob) int { return cmp.Compare(a.ID, b.ID) })
 	return jobs, nil
 }
 
@@ -66,7 +67,7 @@ func refRows(lane core.Lane, refs []core.Ref, values ...any) (rows [][]any) {
 		text := string(r.ID) + string(r.Lease)
 		return strings.Contains(text, "\x00") || !utf8.ValidString(text)
 	})
-	slices.SortFunc(refs, func(a, b core.Ref) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Lease, b.Lease)) })
+	order.Sort(refs, func(a, b core.Ref) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Lease, b.Lease)) })
 	var last core.Ref
 	for i, ref := range refs {
 		if i > 0 && ref.ID == last.ID && (last.Lease == "" || ref.Lease == last.Lease) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Replay stores new jobs and runs of old events. See core.Operations. It locks the events
@@ -52,7 +53,7 @@ func preparedForReplay(now time.Time, arrivals []core.Arrival) (prepared []core.
 		}
 		prepared = append(prepared, a)
 	}
-	slices.SortStableFunc(prepared, func(a, b core.Arrival) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
+	order.Stable(prepared, func(a, b core.Arrival) int { return cmp.Compare(a.Event.ID, b.Event.ID) })
 	return prepared
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // definitions are the hashes of the definitions that this process knows to be stored.
@@ -132,7 +133,7 @@ func (s *Store) Survey(ctx context.Context, run core.ID, epoch int, w core.Wante
 			}
 		}
 	}
-	slices.SortFunc(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(steps, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
 	// A step may match several of the wanted conditions.
 	steps = slices.CompactFunc(steps, func(a, b core.Step) bool { return a.ID == b.ID })
 	if err := s.readTexts(ctx, run, steps); err != nil {

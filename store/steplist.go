@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Steps lists steps. See core.Chronicle. It reads in three rounds: the ids of all steps behind
@@ -43,7 +44,7 @@ func (s *Store) stepsAfter(ctx context.Context, run core.ID, epoch int, after co
 			page.Items = append(page.Items, st)
 		}
 	}
-	slices.SortFunc(page.Items, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(page.Items, func(a, b core.Step) int { return cmp.Compare(a.ID, b.ID) })
 	page.More = len(ids) > n && len(page.Items) > 0
 	return page, nil
 }

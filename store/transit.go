@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Transit makes transitions. See core.Runs, and "Workflows" in doc.go. The transitions of one
@@ -104,7 +105,8 @@ func (s *Store) lowerFloors(t core.Transition) {
 // The first INSERT decides which transition wins. All further statements have the condition
 // ifHoldsRun. move_runs ends that condition, so it comes last.
 func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
-	ts = slices.SortedStableFunc(slices.Values(ts), func(a, b core.Transition) int { return cmp.Compare(a.Run.ID, b.Run.ID) })
+	ts = slices.Clone(ts)
+	order.Stable(ts, func(a, b core.Transition) int { return cmp.Compare(a.Run.ID, b.Run.ID) })
 	add := func(st Stmt, rows func(core.Transition) [][]any) {
 		for _, t := range ts {
 			st.Rows = append(st.Rows, rows(t)...)

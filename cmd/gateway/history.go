@@ -8,6 +8,7 @@ import (
 
 	"github.com/eventgateway/gateway/cmd/gateway/internal/terminal"
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Remarks for attempts without a record.
@@ -102,9 +103,10 @@ func missing(j core.Job, first, last int) (entries []entry) {
 // more than times, since clocks may differ.
 func inOrder(attempts []core.Attempt) []core.Attempt {
 	byNumber := func(a, b core.Attempt) int { return cmp.Compare(a.Number, b.Number) }
-	sorted := slices.SortedStableFunc(slices.Values(attempts), byNumber)
+	sorted := slices.Clone(attempts)
+	order.Stable(sorted, byNumber)
 	if len(slices.CompactFunc(slices.Clone(sorted), func(a, b core.Attempt) bool { return a.Number == b.Number })) < len(sorted) {
-		slices.SortStableFunc(sorted, func(a, b core.Attempt) int { return a.StartedAt.Compare(b.StartedAt) })
+		order.Stable(sorted, func(a, b core.Attempt) int { return a.StartedAt.Compare(b.StartedAt) })
 	}
 	return sorted
 }

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // maxDefinition bounds a definition, in bytes. A definition is one value of one row in the
@@ -151,7 +152,9 @@ func (n *node) written() *yaml.Node {
 	switch n.kind {
 	case mapping:
 		y := &yaml.Node{Kind: yaml.MappingNode}
-		for _, f := range slices.SortedFunc(slices.Values(n.fields), func(a, b entry) int { return cmp.Compare(a.key, b.key) }) {
+		fields := slices.Clone(n.fields)
+		order.Sort(fields, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+		for _, f := range fields {
 			y.Content = append(y.Content, text(f.key, nameForm().MatchString(f.key)), f.value.written())
 		}
 		return y

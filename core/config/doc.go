@@ -43,6 +43,6 @@
 // by their addresses. published.go has the secrets that were published as samples.
 //
 // The package is pure: files come through io/fs, the environment through a function. It may
-// import core, core/once, core/endpoint, core/cron, core/expr, core/sns, core/verify, the YAML
-// and .env parsers and an edit distance; it imports no os, net/http, database/sql or log.
+// import core, core/once, core/order, core/endpoint, core/cron, core/expr, core/sns, core/verify, the
+// YAML and .env parsers and an edit distance; it imports no os, net/http, database/sql or log.
 package config

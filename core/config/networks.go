@@ -3,6 +3,8 @@ package config
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // A span is the addresses from first to last, of one family.
@@ -16,7 +18,7 @@ func union(networks []Network) []span {
 	for _, n := range networks {
 		all = append(all, span{n.Masked().Addr(), lastOf(n.Prefix)})
 	}
-	slices.SortFunc(all, func(a, b span) int { return a.first.Compare(b.first) })
+	order.Sort(all, func(a, b span) int { return a.first.Compare(b.first) })
 	// In the order of their first addresses, each span extends the last one or begins a new
 	// one.
 	merged := all[:0]

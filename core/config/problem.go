@@ -3,10 +3,11 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // Problem is one message about a configuration: its place, the fault and the remedy.
@@ -94,7 +95,7 @@ func (r *report) full() bool { return len(r.problems) >= maxProblems }
 // sorted returns the problems by file, line and column. A last problem has the number of
 // further ones, if there are any.
 func (r *report) sorted() Problems {
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+	order.Stable(r.problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
 	if r.more > 0 {

@@ -3,10 +3,10 @@ package manage
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // MaxErrorGroups is how many groups of errors an answer has at most.
@@ -86,6 +86,6 @@ func grouped(jobs []core.FailedJob) []ErrorGroup {
 			g.Retrying++
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b ErrorGroup) int { return cmp.Compare(b.Dead+b.Retrying, a.Dead+a.Retrying) })
+	order.Stable(groups, func(a, b ErrorGroup) int { return cmp.Compare(b.Dead+b.Retrying, a.Dead+a.Retrying) })
 	return groups
 }

@@ -1,7 +1,7 @@
 // Package manage has the services of operators: they look at events, replay and export
 // them; look at jobs and revive dead ones; look at queues and empty them; look at workflow
 // runs, redrive and cancel them; and read the state and the news of the gateway. It imports
-// core only.
+// core, core/order and core/operate.
 //
 // The idea to know: the management API and the command line use the same services, so that
 // both show the same data and refuse requests in the same words. A service knows the
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // A Store has the methods of a store that Queues uses.
@@ -80,8 +81,9 @@ type Queues struct {
 
 // NewQueues makes the service of these queues, in any order.
 func NewQueues(store Store, clock core.Clock, queues []Queue) *Queues {
-	byName := func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) }
-	return &Queues{store: store, clock: clock, queues: slices.SortedFunc(slices.Values(queues), byName)}
+	queues = slices.Clone(queues)
+	order.Sort(queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
+	return &Queues{store: store, clock: clock, queues: queues}
 }
 
 // List returns all queues, by name.

@@ -7,7 +7,7 @@
 // examples, so its memory does not depend on the number of events, except for the bounded set of
 // idempotency keys.
 //
-// preview imports core and the standard library. It does no IO.
+// preview imports core, core/order and the standard library. It does no IO.
 package preview
 
 import (
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // A Side is one of the two configurations.
@@ -475,10 +476,10 @@ func (c *Comparison) Report() Report {
 	for _, t := range c.order {
 		r.Consumers = append(r.Consumers, t.Tally)
 	}
-	slices.SortStableFunc(r.Consumers, func(a, b Tally) int { return compareLanes(a.Lane, b.Lane) })
+	order.Stable(r.Consumers, func(a, b Tally) int { return compareLanes(a.Lane, b.Lane) })
 	for _, f := range c.refused {
 		r.Refusals = append(r.Refusals, *f)
 	}
-	slices.SortStableFunc(r.Examples, func(a, b Example) int { return compareLanes(a.Lane, b.Lane) })
+	order.Stable(r.Examples, func(a, b Example) int { return compareLanes(a.Lane, b.Lane) })
 	return r
 }

@@ -16,7 +16,7 @@
 // The names are bounded: events are only accepted from configured sources, and jobs are only made
 // for configured consumers.
 //
-// The package imports core only.
+// The package imports core and core/order only.
 package series
 
 import (

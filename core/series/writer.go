@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 const (
@@ -136,7 +137,7 @@ func (c *Counter) unwritten(below int64) (rows []row) {
 			add(lane, l)
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Lane, b.Lane)) })
+	order.Sort(rows, func(a, b row) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Lane, b.Lane)) })
 	return rows
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/order"
 )
 
 // The last part of drawing a list: the places become pixels, and the links lines.
@@ -101,7 +102,7 @@ func (n *net) ports() map[port]float64 {
 	away := map[port]float64{}
 	for s, both := range sides {
 		for _, side := range both {
-			slices.SortStableFunc(side, func(a, b port) int { return cmp.Compare(toward[a], toward[b]) })
+			order.Stable(side, func(a, b port) int { return cmp.Compare(toward[a], toward[b]) })
 			gap := min(portGap, float64(s.width)/float64(len(side)+1))
 			for i, p := range side {
 				away[p] = (float64(i) - float64(len(side)-1)/2) * gap

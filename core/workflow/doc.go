@@ -33,6 +33,6 @@
 //     under the run's lock. That counter fired joins twice when an answer was lost and
 //     the batch was sent again.
 //
-// workflow is pure. It imports core, core/config, core/expr, core/once and the standard
-// library without net/http, os and database/sql.
+// workflow is pure. It imports core, core/config, core/expr, core/once, core/order and the
+// standard library without net/http, os and database/sql.
 package workflow
