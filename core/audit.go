@@ -81,7 +81,7 @@ func ParseAuditAction(s string) (AuditAction, error) {
 	return "", Refuse(Invalid, "action must be one of %s; not %q", strings.Join(known, ", "), s)
 }
 
-// A Change is the change that an actor asks for.
+// A Change is an action on a target, as an actor asked for it.
 type Change struct {
 	Action AuditAction
 

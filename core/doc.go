@@ -58,8 +58,8 @@
 // like all waiting.
 //
 // The jobs of a lane may stand in lines, by a key of their events. Only jobs with a slot of their
-// line have a due time. The others have none, so no claim meets them, and lines add nothing to a
-// claim. The Settle that ends a job makes the next job of its line due. See [Line].
+// line have a due time. The others have none, so no claim meets them, and they cost a claim
+// nothing. The Settle that ends a job makes the next job of its line due. See [Line].
 //
 // A [Gate] stands between a lane and its workers. It holds the circuit breaker and the rate
 // limit of the lane's handler, in a row of the table gates. Take reads the gate and Settle

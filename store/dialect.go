@@ -20,8 +20,8 @@ type Dialect struct {
 	// Column types of the schema steps: {key}, {path}, {text} and {int}.
 	//
 	// A key is compared byte by byte and can be indexed; it has at most 255 bytes. A path is
-	// the same with at most 1,024 bytes. A text is stored and never compared. An int has 64
-	// bits. PostgreSQL needs COLLATE "C" for comparison by bytes, and MySQL needs VARBINARY.
+	// a key with at most 1,024 bytes. A text is stored and never compared. An int has 64 bits.
+	// PostgreSQL needs COLLATE "C" for comparison by bytes, and MySQL needs VARBINARY.
 	keyType, pathType, textType, intType string
 
 	// tableOptions ends CREATE TABLE, by table: {options jobs}. SQLite: "WITHOUT ROWID",

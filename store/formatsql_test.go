@@ -30,7 +30,7 @@ type layout struct {
 	open   []bool // for each parenthesis and each CASE that is open, whether its text has clauses
 }
 
-// formatSQL returns a statement in lines. The joined lines differ from the statement only in
+// formatSQL breaks a statement into lines. The joined lines differ from the statement only in
 // white space.
 func formatSQL(sql string) string {
 	l, words := layout{}, strings.Fields(sql)

@@ -110,8 +110,8 @@ func newMinutesSQL(d Dialect) minutesSQL {
 		raiseMinutes: writing("raise_minutes", d.updateRows("minutes", `accepted = r#accepted, completed = r#completed, failed = r#failed, dead = r#dead`,
 			`minutes.at = r#at AND minutes.lane = r.lane AND minutes.process = r.process
 			AND minutes.accepted + minutes.completed + minutes.failed + minutes.dead < r#sum + 0`)),
-		// The step is a parameter of the inner SELECT alone: PostgreSQL takes two parameters for two
-		// expressions, also in a GROUP BY.
+		// Only the inner SELECT has the step as a parameter. With the parameter in the GROUP BY as
+		// well, PostgreSQL would see two different expressions and refuse the statement.
 		sumMinutes: reading("sum_minutes", t(`SELECT lane, span,
 			{sum CASE WHEN process = '' THEN accepted ELSE 0 END} AS whole, {sum CASE WHEN process = '' THEN 0 ELSE accepted END} AS accepted_sum,
 			{sum completed} AS completed_sum, {sum failed} AS failed_sum, {sum dead} AS dead_sum

@@ -72,7 +72,7 @@ func TestManualFields(t *testing.T) {
 			continue
 		}
 		for _, m := range field.FindAllStringSubmatch(read(t, file), -1) {
-			if _, ok := known[m[1]]; !ok && m[1] != "workflows.*.headers" { // as GATEWAY_CONFIG_ALLOW names those of all steps
+			if _, ok := known[m[1]]; !ok && m[1] != "workflows.*.headers" { // GATEWAY_CONFIG_ALLOW names the headers of all steps by this
 				t.Errorf("%s names the field %s, which is not in the reference", file, m[1])
 			}
 			named++

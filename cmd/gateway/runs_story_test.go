@@ -16,7 +16,8 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-// A paged run comes in pages of a number of lines, the steps first and then the entries.
+// A paged service returns a run in pages with a fixed number of lines, the steps first and then
+// the entries.
 type paged struct {
 	runService
 	run            core.Run

@@ -127,7 +127,7 @@ func seriesGrid(s wire.Series) terminal.Grid {
 	return g
 }
 
-// gathered adds neighbours up until at most n numbers are left.
+// gathered returns at most n numbers, each the sum of the same number of neighbours.
 func gathered(numbers []int, n int) (sums []int) {
 	each := max(1, (len(numbers)+n-1)/n)
 	for some := range slices.Chunk(numbers, each) {

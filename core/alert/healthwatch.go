@@ -13,7 +13,7 @@ import (
 // the same, since the name of a source has no slash.
 const markedBy = "health"
 
-// mark returns a mark of alerts up to a time.
+// mark returns the mark which says that the alerts of this name are dealt with up to a time.
 func mark(name string, until time.Time) core.Mark {
 	return core.Mark{Source: name, Schedule: markedBy, Until: until}
 }

@@ -35,7 +35,8 @@ func refusal(raw string, allowPrivate bool) string {
 	return ""
 }
 
-// refusedUnless names the setting, since most of these addresses are meant for a test machine.
+// refusedUnless names the setting that permits such an address: it is mostly a receiver on a
+// test machine.
 const refusedUnless = ", so deliveries to it are refused unless server.allow_private_urls is true"
 
 // refusedAddress returns why an address is refused, or "". The metadata services come first: no

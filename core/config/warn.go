@@ -127,8 +127,8 @@ func (w warner) secrets(path string, secrets ...Secret) {
 	w.guessable(path, tokenRecipe, secrets)
 }
 
-// guessable warns of secrets that are short, published, or have blanks around them. The recipe
-// makes a better one.
+// guessable warns of secrets that are short, published, or have blanks around them. recipe is a
+// command that makes a better one.
 func (w warner) guessable(path, recipe string, secrets []Secret) {
 	for _, s := range secrets {
 		if text := s.Reveal(); text != "" && len(text) < shortSecret {

@@ -147,7 +147,7 @@ func (k *tick) over(ctx context.Context) bool {
 	return ctx.Err() != nil || !until.IsZero() && !k.Clock().Before(until)
 }
 
-// endGrace is how long before the end of the process the last slot is fired, at the latest.
+// endGrace is the time before the end of the process in which no slot is fired.
 const endGrace = 2 * time.Second
 
 // until returns when to stop firing; zero means never.

@@ -76,8 +76,8 @@ func TestDocumentDecodesOnce(t *testing.T) {
 	}
 }
 
-// FuzzDocument: every payload has a view, which is valid JSON. JSON that is not too deep is its
-// own view. The view of a payload that is neither JSON nor a form is its text.
+// FuzzDocument: every payload has a view, which is valid JSON. The view of JSON that is not too
+// deep is the JSON itself. The view of a payload that is neither JSON nor a form is its text.
 func FuzzDocument(f *testing.F) {
 	for _, p := range []string{``, `{"a":[1,"x",null,true]}`, `1e5`, `"\ud800"`, `{"a":1}x`, "a=1&a=2", "payload=%7B%7D", "\xff", nest(201), `{"a":"]"}`} {
 		f.Add([]byte(p), true)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestParseFilterErrors: a newcomer's mistakes, where they are, and the remedy.
+// TestParseFilterErrors: an error names the place of a newcomer's mistake, and the remedy.
 func TestParseFilterErrors(t *testing.T) {
 	for _, c := range []struct{ filter, want string }{
 		{``, `at column 1: expected a path or a value; a test is like $.type == "order.created"`},

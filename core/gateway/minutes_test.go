@@ -105,8 +105,8 @@ queues:
 	}
 }
 
-// TestSeriesOfGenerations: a reload goes on with the counts, and the end of the program stores those of
-// all generations.
+// TestSeriesOfGenerations: counting goes on after a reload, and the program stores the counts of all
+// generations at its end.
 func TestSeriesOfGenerations(t *testing.T) {
 	const yaml = "sources: {app: {type: event}}\nqueues: {work: {source: app}}\n"
 	p := newProgram(t, yaml)

@@ -157,7 +157,7 @@ func TestCounts(t *testing.T) {
 	if want := []preview.Refusal{{Source: "shop", Refused: [2]int{0, 5}, Why: [2]string{"", "refused 15"}}}; !reflect.DeepEqual(r.Refusals, want) {
 		t.Errorf("refusals %+v, want %+v", r.Refusals, want)
 	}
-	// Refused events differ although their only job was a repeat.
+	// A refused event counts as affected, also if its only job was a repeat.
 	if r.Events != 20 || r.Affected != 20 || !r.First.Equal(began) || !r.Last.Equal(event(19).CreatedAt) || r.Forgotten {
 		t.Errorf("report %+v", r)
 	}

@@ -256,10 +256,10 @@ func (l *line) weigh(taken []core.TakenJob) {
 }
 
 // share gives each consumer in the line as many messages as it asked for, in the order of
-// arrival, while there are any. Consumers that arrived during the Take get messages too,
-// since others may have left, but only if the Take was quick: the visibility timeout runs from
-// when it began, and a consumer counts from its request. A consumer whose wait is over stays
-// only if more messages may be due.
+// arrival, while there are any. Earlier consumers may have left, so consumers that arrived
+// during the Take get messages too, but only if the Take was quick: the visibility timeout runs
+// from the beginning of the Take, and such a consumer counts it from its own request. A
+// consumer whose wait is over stays only if more messages may be due.
 func (p *Puller) share(l *line, taken []core.TakenJob, n int, began time.Time) {
 	messages, spent, bare := sort(taken)
 	p.mu.Lock()

@@ -47,7 +47,8 @@ const (
 	arrivePatience = 5 * time.Second // large bodies of other requests arrive meanwhile
 )
 
-// A pool is slots that handlers share, and how many of them one handler gives away.
+// A pool is a set of slots that handlers share, with a bound on the slots that requests of one
+// handler hold.
 type pool struct {
 	slots *slots
 	bound bound

@@ -37,7 +37,7 @@ func (w *window) over(ctx context.Context) bool {
 	return ctx.Err() != nil || !until.IsZero() && !w.clock().Before(until)
 }
 
-// until returns when the tick takes no more jobs; zero for a tick without such a time.
+// until returns the time from which the tick takes no more jobs; zero if it has no end.
 func (w *window) until() time.Time {
 	if w.budget.End.IsZero() {
 		return w.budget.Until

@@ -157,7 +157,7 @@ func examine(path string, mark int64) (missing bool, err error) {
 		"or remove %s to begin with an empty database", path, state, have, remove)
 }
 
-// behind is the refusal of a database whose mark is lower than the noted one.
+// behind is the refusal of a database whose mark is lower than the noted mark.
 func behind(path string) error {
 	return core.Refuse(core.Unavailable, "the database %[1]s lacks commits that a gateway made, so accepted events are missing: "+
 		"its log %[1]s-wal is gone, or an older file was put in its place. Put the log back beside the file; "+

@@ -258,8 +258,8 @@ func BenchClaim(b *testing.B, s core.Store, lane core.Lane) {
 	bb.takeAndRelease()
 }
 
-// BenchSettle first settles before jobs of a lane, 100 at a time, unmeasured. It then measures a
-// worker's calls for 10 jobs: Due, Take and Settle.
+// BenchSettle settles as many jobs of a lane as before says, 100 at a time, and does not measure
+// that. Then it measures a worker's calls for 10 jobs: Due, Take and Settle.
 func BenchSettle(b *testing.B, s core.Store, lane core.Lane, before int) {
 	r := newRig(b, s, Options{})
 	r.now, r.lane = core.SystemClock().UTC().Truncate(time.Millisecond), lane

@@ -77,8 +77,8 @@ func commandColumn(text string) (commands []string) {
 	return commands
 }
 
-// tries types commands. The first one sends an event. The event is delivered, and the others
-// show it.
+// tries types commands. The first one sends an event. The event is delivered, and the other
+// commands show it.
 func (n *newcomer) tries(from string, lines []string) {
 	n.t.Helper()
 	event := eventForm.FindString(n.types(lines[0]))

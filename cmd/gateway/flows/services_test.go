@@ -57,7 +57,7 @@ type reply struct {
 	do     string // "", hang, reset, or early
 	status int
 	header map[string]string
-	body   string // for early: body of the callback
+	body   string // of the reply; if do is early, the body of the callback
 }
 
 func newServices(t testing.TB) *services {

@@ -117,8 +117,8 @@ func (r *Receiver) On(path string, s Script) {
 }
 
 // Tap passes later deliveries to a function, which keeps its own record, in place of the
-// receiver's record. Scripts still answer them. The calls of the function are one at a time, and
-// it must not call the receiver.
+// receiver's record. Scripts still answer them. Calls of the function do not overlap. The
+// function must not call the receiver.
 func (r *Receiver) Tap(f func(Delivery)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -155,8 +155,8 @@ func fillID(k int) string {
 
 const jobColumns = `INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at) `
 
-// pilings is the statement of Pile. Each job has another due time, as in a queue that filled up
-// over days.
+// pilings has the statement by which Pile inserts jobs. Each job has another due time, as in a
+// queue that filled up over days.
 var pilings = []string{
 	jobColumns + `SELECT {id 0}, {id 1}, CASE WHEN i % 1000 < 3 THEN 'handler/h' || CAST(i / 1000 % {lanes} AS text) ELSE 'queue/q' END,
 		CASE i % 1000 WHEN 0 THEN 'completed' WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'available' END,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Count returns a number with its noun, in the plural that ends in s.
+// Count returns a number with its noun. The plural of the noun ends in s.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

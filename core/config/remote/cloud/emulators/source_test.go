@@ -34,7 +34,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// port is a configuration that differs by a port.
+// port returns a configuration with this port, which identifies a version of the file.
 func port(n int) string { return fmt.Sprintf("server: {port: %d}\nsources: {app: {type: event}}\n", n) }
 
 func load(t *testing.T, s *remote.Source, want int) {
