@@ -233,8 +233,8 @@ func (w *walker) unused() {
 	}
 }
 
-// holding returns the conditions that hold if condition holds too, with the parts of
-// condition.
+// holding returns the conditions that hold for an object with this condition: the conditions
+// from before, the condition and its parts.
 func (w *walker) holding(at, condition string, before []string) []string {
 	if condition == "" {
 		return before

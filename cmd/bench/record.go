@@ -11,7 +11,7 @@ import (
 var recordings = []string{"none", "headers", "all"}
 
 // record measures from end to end with each value of delivery.record. The handler has a transform that
-// leaves the event as it is, so that with all an attempt keeps the body.
+// leaves the event as it is, so that an attempt keeps the body if the value is "all".
 func (b *bench) record(ctx context.Context) error {
 	if !b.opts.measures(gatewayName) {
 		return nil

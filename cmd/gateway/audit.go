@@ -30,14 +30,14 @@ func newAudit(a *app) *cobra.Command {
 	)
 	c := remotely(&cobra.Command{
 		Use:   "audit",
-		Short: "List who changed what, newest first",
+		Short: "List changes and their actors, newest first",
 		Long: `List the changes of operators, newest first: retries, replays, drains, holds, releases and so
 on, and configurations that a running gateway applied. Each entry was stored in the commit
 of its change. A request that was refused or that changed nothing has no entry.
 
 ACTOR is the name of a token, auth_token, anonymous (the API has no tokens), os: and a user
-(a command that worked on the database) or gateway (the process itself). ADDRESS is that of
-the client of the API.
+(a command that worked on the database) or gateway (the process itself). ADDRESS is the
+address of the client of the API.
 
 Reads the configured database, beside the running gateway, or asks the one at --url, which
 takes a token with the role admin.`,

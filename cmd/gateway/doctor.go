@@ -13,18 +13,17 @@ import (
 	"github.com/eventgateway/gateway/core/wire"
 )
 
-const doctorLong = `Check that everything is ready: the configuration, what it leaves open, the
-database, the server, whether each handler, each step of a workflow and each place
-for alerts answers, which circuit breakers are open, and what waits for a handler or
-queue that is configured no more. Each line says what was found and, if need be, what to
-do about it. Exits with 1 if a check failed.
+const doctorLong = `Check that everything is ready: the configuration and its gaps in security, the database,
+the server, whether each handler, each step of a workflow and each place for alerts
+answers, which circuit breakers are open, and which jobs wait for a handler or queue that
+is configured no more. Each line has the result of a check and, if need be, the remedy.
+Exits with 1 if a check failed.
 
 It can be run before the gateway is started and beside one that runs. It changes
-nothing: the database's schema is not brought up to date, and what it writes to
-prove that writing works is taken back. Handlers, steps and places for alerts are
-sent a HEAD request, without an event, a signature or configured headers; gRPC
-handlers are connected to and not called. An address that several steps call is
-looked at once.
+nothing: the database's schema is not brought up to date, and its trial of writing is
+rolled back. Handlers, steps and places for alerts get a HEAD request, without an
+event, a signature or configured headers; gRPC handlers are connected to and not
+called. An address that several steps call is checked once.
 
 With --url it looks at a running gateway from outside, and needs no configuration:
 whether it is well, whether its management API asks for a token and takes the one

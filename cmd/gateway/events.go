@@ -35,9 +35,9 @@ func newEventsList(a *app) *cobra.Command {
 		Short: "List events, newest first",
 		Long: `List events, newest first, without their payloads. "gateway inspect" shows one in full.
 
-With --match, it scans at most 10,000 events or for 2 seconds, prints those whose payload the filter
-matches, and says where to go on. The filter has the language of a handler's filter: "gateway help
-expressions".
+With --match, it scans at most 10,000 events or for 2 seconds, prints the events whose
+payload the filter matches, and says where to go on. The filter has the language of a
+handler's filter: "gateway help expressions".
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway events list

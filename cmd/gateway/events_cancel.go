@@ -21,8 +21,8 @@ func newEventsCancel(a *app) *cobra.Command {
 		Use:   "cancel <event id>...",
 		Short: "End the jobs of events that are not under way",
 		Long: `End the jobs of events as canceled, unless they are under way: jobs that are available,
-scheduled or retryable, and those whose worker vanished. Workflow runs that no worker has
-begun are canceled too. No alert tells of it.
+scheduled or retryable, and jobs whose worker vanished. Workflow runs that no worker has
+begun are canceled too. No alert reports a cancel.
 
 A job that is running is left alone. If its attempt fails, it is tried again, unless the event
 is canceled once more. A workflow run that is under way is left alone too;

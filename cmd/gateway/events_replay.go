@@ -14,16 +14,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const replayLong = `Give stored events to whoever wants them now: each gets new jobs for the handlers and
-queues, and new runs for the workflows, that take it under the current configuration,
-filters included. Keys do not count: what was delivered before is delivered again.
+const replayLong = `Deliver stored events again, by the current configuration: each gets new jobs for the
+handlers and queues, and new runs for the workflows, that want it now, filters included.
+Keys do not count: an event that was delivered before is delivered again.
 
 Of the events that are selected, the newest are replayed, as many as --limit says, the
 oldest of them first. Asks before, unless -y is given; --dry-run only counts. Events that
 come in from then on are left out.
 
-What ends early says how far it came, and how to go on: with --from and --to, which
-replay all that is selected between two events.
+A replay that ends early says how far it came, and how to go on: with --from and --to,
+which replay all selected events between two events.
 
 "gateway operations begin replay" replays all that match an expression, or to some consumers only.`
 

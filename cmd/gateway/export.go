@@ -15,22 +15,22 @@ import (
 func newExport(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "export",
-		Short:   "Write out what is stored",
+		Short:   "Write out stored events",
 		Long:    "Write what the gateway has stored to standard output, for other programs to read.",
 		Example: "  gateway export events > events.jsonl",
 		GroupID: groupInspect,
 	}, newExportEvents(a))
 }
 
-const exportLong = `Write events to standard output, one JSON object a line: what was received, with the
-jobs, their attempts, and the workflow runs that came of it. "gateway replay-local"
-reads such lines. What was kept of the replies of handlers is left out: only "gateway
-inspect" shows it.
+const exportLong = `Write events to standard output, one JSON object a line: the event as it was received, its
+jobs with their attempts, and its workflow runs. "gateway replay-local" reads such lines.
+The kept parts of the replies of handlers are left out: only "gateway inspect" shows them.
 
 All events that are selected are written, the oldest first, or of them the newest --limit.
-Events that come in meanwhile are not among them. A payload stands there as the JSON it is, without the space
-between its parts and with escapes for control characters; one that is no JSON as a
-string, beside "payload_encoding": "text". A server waits 5 minutes for whoever reads.`
+Events that come in meanwhile are not among them. A payload stands there as the JSON it
+is, without the space between its parts and with escapes for control characters; one that
+is no JSON as a string, beside "payload_encoding": "text". A server waits 5 minutes for a
+slow reader.`
 
 // newExportEvents makes "gateway export events": events with jobs, attempts and runs as lines
 // of JSON. It reads GET /api/export/events with --url, and manage.Events.Export otherwise. Both

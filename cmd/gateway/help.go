@@ -20,7 +20,7 @@ func newHelp(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command or topic]",
 		Short: "Help about a command, or a chapter of the manual",
-		Long: `Help prints what a command does, its flags and examples, or the chapter of the manual
+		Long: `Help prints the purpose of a command, its flags and examples, or the chapter of the manual
 about a topic. Without arguments it lists commands and topics.`,
 		Example: `  gateway help jobs retry
   gateway help databases`,

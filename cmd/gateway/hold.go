@@ -32,8 +32,8 @@ func newHold(a *app) *cobra.Command {
 		Use:   "hold <handler|queue/name|workflow/name|source/name>",
 		Short: "Stop a handler, queue, workflow or source without losing its jobs",
 		Long: `Hold a handler, a queue or a workflow: its jobs wait until it is released, or until the
-time of --until. Events are accepted as always and get their jobs. What is under way
-ends as usual, and no job loses an attempt. Consumers of a held queue receive nothing.
+time of --until. Events are accepted as always and get their jobs. Deliveries under way
+end as usual, and no job loses an attempt. Consumers of a held queue receive nothing.
 The deadlines of a workflow go on.
 
 Hold a source: the jobs of its events wait, for all handlers, queues and workflows. Its events
@@ -54,7 +54,7 @@ changes of the configuration. Holding again changes the end and the reason.`,
 		},
 	})
 	c.Flags().StringVar(&until, "until", "", "release it by itself at this `time`, such as 2006-01-02T15:04:05 (UTC), or 2h for in two hours")
-	c.Flags().StringVar(&reason, "reason", "", "why, as a `text` for whoever asks what the jobs wait for")
+	c.Flags().StringVar(&reason, "reason", "", "the reason, as a `text` that is shown with the jobs that wait")
 	return c
 }
 
@@ -131,10 +131,10 @@ func newRelease(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "release <handler|queue/name|workflow/name|source/name>",
 		Short: "Let a held handler, queue, workflow or source go on",
-		Long: `Release what "gateway hold" holds. Deliveries and steps go on slowly for ten seconds, as
-after a circuit breaker closed; consumers of a queue get messages at once. A running
-gateway notices within a second, with hosted_sql within five. A schedule goes on with its next
-time, and does not make up for the times that were skipped.`,
+		Long: `End the hold of a handler, queue, workflow or source. Deliveries and steps go on slowly
+for ten seconds, as after a circuit breaker closed; consumers of a queue get messages at
+once. A running gateway notices within a second, with hosted_sql within five. A schedule
+goes on with its next time, and does not make up for the times that were skipped.`,
 		Example: `  gateway release billing
   gateway release queue/orders --url https://events.example.com`,
 		GroupID:           groupInspect,
@@ -173,7 +173,7 @@ func newHolds(a *app) *cobra.Command {
 		Use:   "holds",
 		Short: "List the holds, since when and why",
 		Long: `List the held handlers, queues, workflows and sources: since when, until when and why. The
-list has also the ones that the configuration does not have any more.`,
+list also has targets that are in the configuration no more.`,
 		Example: `  gateway holds
   gateway holds --json | jq -r '.holds[].target'`,
 		GroupID: groupInspect,

@@ -49,9 +49,9 @@ func newInit(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write a starter configuration",
-		Long: `Write a starter configuration: gateway.yaml, and gateway.local.yaml with what
-differs on a laptop: it listens on 127.0.0.1, and has secrets that are made at random
-each time. Only its owner can read it. Templates: ` + strings.Join(templateNames(), ", ") + ".",
+		Long: `Write a starter configuration: gateway.yaml, and gateway.local.yaml with the
+differences for a laptop: it listens on 127.0.0.1, and has secrets that are made at
+random each time. Only its owner can read it. Templates: ` + strings.Join(templateNames(), ", ") + ".",
 		Example: `  gateway init
   gateway init --template github --dir hooks`,
 		GroupID: groupServe,

@@ -23,12 +23,12 @@ func newInspect(a *app) *cobra.Command {
 	c := remotely(&cobra.Command{
 		Use:   "inspect <event id>",
 		Short: "Show an event, its jobs and every attempt",
-		Long: `Show all that is known about an event: what was received, which handlers got a
-job for it, how each attempt went, what became of it in queues, and the workflow runs
-it started. "gateway workflow-runs inspect" shows one of those.
+		Long: `Show all that is known about an event: its payload and headers, its jobs with the result
+of each attempt, its messages in queues, and the workflow runs that it started. "gateway
+workflow-runs inspect" shows one of the runs.
 
 With --attempt it shows one attempt in full: the request, if delivery.record kept
-it, and what was answered. The id is then that of a job, or of an event with one job.
+it, and the reply. The id is then the id of a job, or of an event with one job.
 With --curl it prints a command that sends the same request again.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
@@ -53,7 +53,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
 		},
 	})
 	c.Flags().IntVar(&f.number, "attempt", 0, "show the attempt with this `number` in full")
-	c.Flags().BoolVar(&f.curl, "curl", false, "print a curl command that sends what the attempt sent")
+	c.Flags().BoolVar(&f.curl, "curl", false, "print a curl command that sends the request of the attempt again")
 	c.Flags().StringVar(&f.bodyFile, "body-file", "", "send the body in this `file`, with --curl")
 	return c
 }

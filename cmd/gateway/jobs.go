@@ -43,16 +43,16 @@ func newJobsList(a *app) *cobra.Command {
 	c := remotely(&cobra.Command{
 		Use:   "list",
 		Short: "List jobs, newest first",
-		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs.
-NEXT is when a job that waits is tried at the earliest. WAITS FOR says what is in its way:
-backoff (after a failure), its time (it is scheduled), hold (of its handler, queue or workflow),
-hold of its source, circuit breaker (deliveries to its handler fail), line (the jobs before it in its line), rate limit, worker (nothing: a gateway that
-runs takes it), consumer (of its queue), or configuration (its handler or queue is not
-configured).
+		Long: `List jobs, newest first. "gateway inspect" shows the attempts of an event's jobs. NEXT is
+when a job that waits is tried at the earliest. WAITS FOR names the hindrance: backoff
+(after a failure), its time (it is scheduled), hold (of its handler, queue or workflow),
+hold of its source, circuit breaker (deliveries to its handler fail), line (the jobs
+before it in its line), rate limit, worker (nothing: a gateway that runs takes it),
+consumer (of its queue), or configuration (its handler or queue is not configured).
 
-With --source, --event-type or --error, it scans at most 10,000 jobs or for 2 seconds, prints those that
-match, and says where to go on. With --status dead it scans dead jobs only. --error is a text that
-the last error of a job contains; upper and lower case differ.
+With --source, --event-type or --error, it scans at most 10,000 jobs or for 2 seconds,
+prints the matches, and says where to go on. With --status dead it scans dead jobs only.
+--error is a text that the last error of a job contains; upper and lower case differ.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs list --status dead

@@ -127,8 +127,8 @@ func newLinesInspect(a *app) *cobra.Command {
 	return remotely(&cobra.Command{
 		Use:   "inspect <handler|queue/name> <key>",
 		Short: "Show a line and its jobs",
-		Long: `Show the jobs of a line: those that are admitted, with their attempts and errors, and
-the first ones that wait, in their order.
+		Long: `Show the jobs of a line: the admitted jobs with their attempts and errors, and the first
+waiting jobs in their order.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example:           `  gateway lines inspect billing 4711`,

@@ -22,12 +22,13 @@ const listenLong = `Follow the events of the gateway at --url, and post each one
 you develop on this machine: with the headers, the body and the signature of a delivery. The
 answers are printed.
 
-This is no tunnel, and nothing is settled: the gateway delivers to its own handlers and retries
-as if nobody listened, and does not learn of the answers here. A token that may read suffices.
+This is no tunnel, and nothing is settled: the gateway delivers to its own handlers and
+retries as if no command listened, and does not learn of the answers here. A token that
+may read suffices.
 
 Without --handler, all events are posted unchanged, as to a handler named listen; --source,
---event-type and --match select some. They are signed with --secret, or with what
-GATEWAY_SIGNING_SECRET holds. With --handler, the configuration here (-c) says which events that
+--event-type and --match select some. They are signed with the secret of --secret or of
+GATEWAY_SIGNING_SECRET. With --handler, the configuration here (-c) says which events that
 handler wants, and its transform, headers, method, timeout and secret are used. No secret is
 fetched from the gateway.
 
@@ -36,9 +37,10 @@ order of their ids. If they come faster than they are answered, they wait in the
 listen says how far it is behind. If the gateway does not answer, listen tries again and goes on
 where it was: no event is left out or posted twice.
 
-No answer is tried again, whatever its status. Only if no connection comes about, as while the
-server here restarts, the same event is tried again for up to --wait. Once that time is over,
-each event is tried once, until the server is back. Redirects are not followed.`
+An event that was answered is not posted again, also if the status is an error. Only if no
+connection comes about, as while the server here restarts, the same event is tried again
+for up to --wait. Once that time is over, each event is tried once, until the server is
+back. Redirects are not followed.`
 
 // newListen makes "gateway listen": it posts the events of a gateway elsewhere to an address of
 // this machine, until Ctrl-C (exit code 130). It asks GET /api/tail as "gateway tail" does, and GET
@@ -75,7 +77,7 @@ func newListen(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.to, "to", "", "post the events to this `address`, such as http://localhost:3000/hooks")
-	flags.StringVar(&f.handler, "handler", "", "post what this `handler` of the configuration here would get")
+	flags.StringVar(&f.handler, "handler", "", "post the deliveries that this `handler` of the configuration here would get")
 	flags.StringVar(&f.source, "source", "", "only events of this `source`")
 	flags.StringVarP(&f.eventType, "event-type", "t", "", "only events of exactly this `type`, or, with a * at its end, of all that begin so")
 	flags.StringVar(&f.match, "match", "", "only events that this `filter` matches, such as '$.total > 100'")

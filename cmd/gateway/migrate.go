@@ -19,12 +19,11 @@ func newMigrate(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the tables of the database up to date",
-		Long: `What the gateway stores is in tables whose form changes from version to version, in
+		Long: `The gateway stores its data in tables whose form changes from version to version, in
 numbered steps. The version before goes on receiving and delivering with them, while some
 of its listings may fail. "gateway start" and the commands that look and repair take the
 steps that are missing by themselves. Functions never do, and refuse to work before they
-are taken: run "gateway migrate up" before a new version of them is
-deployed.`,
+are taken: run "gateway migrate up" before a new version of them is deployed.`,
 		Example: `  gateway migrate status
   gateway migrate up`,
 		GroupID: groupServe,

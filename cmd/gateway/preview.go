@@ -17,17 +17,17 @@ import (
 )
 
 const previewLong = `Decide about stored events twice, by the configuration that serves and by the new one of
--c, and show what differs: events that a handler, queue or workflow wins or loses, bodies,
-addresses, lines and delays that change, transforms and filters that fail, and events
-that would be refused. Nothing is changed or delivered.
+-c, and show the differences: events that a handler, queue or workflow wins or loses,
+bodies, addresses, lines and delays that change, transforms and filters that fail, and
+events that would be refused. Nothing is changed or delivered.
 
 The configuration that serves is the file of --against, by default gateway.yaml or the
-one that GATEWAY_CONFIG names; with --url it is what the gateway there serves. --env
-lays its overlay over both files. The events are those of the database of the
-configuration that serves, or of the gateway at --url.
+one that GATEWAY_CONFIG names; with --url it comes from the gateway there. --env
+lays its overlay over both files. The events come from the database of the
+configuration that serves, or from the gateway at --url.
 
-What a stored event no longer shows is not compared: signatures, addresses of senders,
-their delays. Nor is the pace of deliveries: timeouts, rate limits, retries.
+A stored event lacks the signature, the address and the delay of its request, so these
+are not compared. Nor is the pace of deliveries: timeouts, rate limits, retries.
 Over --url the values of headers, of variables in addresses, and queries are not
 compared, since a gateway keeps them to itself.
 
@@ -50,7 +50,7 @@ func newPreview(a *app) *cobra.Command {
 	var p previewing
 	c := &cobra.Command{
 		Use:   "preview",
-		Short: "Show what a new configuration would change",
+		Short: "Show the effects of a new configuration",
 		Long:  previewLong,
 		Example: `  gateway preview -c new.yaml
   gateway preview -c new.yaml --since 1d --limit 100000

@@ -81,7 +81,7 @@ func newQueuesDrain(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain <queue>",
 		Short: "Delete all messages of a queue",
-		Long: `Delete all messages of a queue, dead ones and those that consumers have included.
+		Long: `Delete all messages of a queue, also dead messages and messages that consumers have.
 They cannot be brought back. Events stay, and so do messages that are acked already
 or come in meanwhile. Asks before, unless --force is given.`,
 		Example: `  gateway queues drain orders

@@ -149,8 +149,8 @@ func newQueuesPeek(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "peek <queue>",
 		Short: "Show the next messages of a queue, and leave them there",
-		Long: `Show the messages that a consumer would receive next, with their payloads. Nobody
-receives them by that, and their attempts stay as they are.
+		Long: `Show the messages that a consumer would receive next, with their payloads. They stay in
+the queue, and their attempts do not change.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway queues peek orders
@@ -206,8 +206,8 @@ func newQueuesDLQ(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dlq <queue>",
 		Short: "List the dead messages of a queue, newest first",
-		Long: `List the messages in a queue's dead-letter queue, newest first: those that were
-received max_attempts times and never acked. "gateway inspect" shows their events,
+		Long: `List the messages in a queue's dead-letter queue, newest first: messages that
+were received max_attempts times and never acked. "gateway inspect" shows their events,
 "gateway queues retry" brings them back.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,

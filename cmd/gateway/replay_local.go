@@ -20,23 +20,24 @@ const replayLocalLong = `Post each event of a file that "gateway export events" 
 content type and ce-* headers as they were received. The gateway takes them as new
 events, an empty payload as {}; the sources must exist there, with the type event.
 
-The gateway is that of the configuration, or --target. Its token is what --token,
---token-file or GATEWAY_TOKEN gives, else a token of the configuration, which is
-sent only to this machine and to server.public_url. Asks before, unless -y is given,
-which standard input needs.
+The gateway is the one of the configuration, or of --target. Its token comes from --token,
+--token-file or GATEWAY_TOKEN, else from the configuration, whose token is sent only to
+this machine and to server.public_url. Asks before, unless -y is given, which standard
+input needs.
 
-An event that is not taken is told with its line, and so is a line that holds none;
-the others are sent all the same, and the command ends with 1. It stops early where
-that cannot help: if nobody answers, or what is no gateway, or the token is refused. A
-gateway that is busy is given time. Behind a pipe "set -o pipefail" lets the shell see
-that what comes before it failed.
+The number of a line is printed if its event is refused, or if it holds no event; the
+other lines are sent all the same, and the command ends with 1. It stops early where
+that cannot help: if no gateway answers, or if the token is refused. A busy gateway is
+given time. Behind a pipe "set -o pipefail" lets the shell see a failure of the command
+before the pipe.
 
 Each replay sends all it is given, also for the second time; lines with the same id and
-content are one event, and sent once. To go on with one that was cut short, give it a
-name, or the one that it told when it ended, with --run: what was sent under that name
-before counts as a duplicate, and the rest is sent. This holds for as long as the
-gateway keeps the events. A CloudEvent has an identity of its own: a gateway that has it
-already never takes it again ("gateway events replay" delivers it again).`
+content are one event, and sent once. To go on with a replay that was cut short, give the
+name that it printed at its end, or a name of your own from the first time on, with --run:
+an event that was sent under that name before counts as a duplicate, and the rest is sent.
+This holds for as long as the gateway keeps the events. A CloudEvent has an identity of
+its own: a gateway that has it already never takes it again ("gateway events replay"
+delivers it again).`
 
 // newReplayLocal makes "gateway replay-local": events of an export go to a gateway as new
 // events. It posts each to /events/{source}/{event_type}, one after the other. It exits with 1
@@ -69,7 +70,7 @@ func newReplayLocal(a *app) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&r.status, "status", "", "only events with a job that had this `status`: available, scheduled, waiting, running, completed, retryable, dead or canceled")
 	flags.StringVar(&r.target, "target", "", "`address` of the gateway (default http://127.0.0.1 and the configured port)")
-	flags.StringVar(&r.name, "run", "", "do not send again what was sent under this `name` (default a new one)")
+	flags.StringVar(&r.name, "run", "", "leave out events that were sent under this `name` before (default a new one)")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "do not ask")
 	a.complete(c, "status", statusNames)
 	return annotated(c, takesToken)

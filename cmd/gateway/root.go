@@ -26,7 +26,7 @@ A first run:
   gateway init                               write gateway.yaml and gateway.local.yaml
   gateway start --env local                  serve
   gateway send --env local -s app -t hello   send an event
-  gateway inspect --env local <event id>     see what became of it
+  gateway inspect --env local <event id>     see its deliveries
 
 Environment: GATEWAY_CONFIG replaces -c, GATEWAY_ENV stands in for --env,
 GATEWAY_TOKEN for --token, and NO_COLOR switches colours off. Exit codes: 0 done,

@@ -135,9 +135,9 @@ func newRunsRedrive(a *app) *cobra.Command {
 		Use:   "redrive <run id>",
 		Short: "Begin a failed or canceled run anew",
 		Long: `Begin a failed or canceled run anew: from its first step, or where it ended. It has the
-same payload and follows the same definition as before, whatever the configuration says
-by now. From where it ended, steps that succeeded keep their results and are not called
-again. A running gateway picks it up by itself.
+same payload and follows the same definition as before, also if the configuration has
+another one by now. From where it ended, steps that succeeded keep their results and are
+not called again. A running gateway picks it up by itself.
 
 With --definition current the run follows the workflow as it is configured now. From where
 it ended, that must have the steps that the run has come to, with the same names, types
@@ -150,7 +150,7 @@ and branches.`,
 	a.complete(c, "from", func(*cobra.Command) []cobra.Completion {
 		return []cobra.Completion{string(manage.FromStart), string(manage.FromFailed)}
 	})
-	c.Flags().StringVar(&definition, "definition", string(manage.FollowStored), "`which` definition to follow: stored, the one that the run has; or current, that of the configuration")
+	c.Flags().StringVar(&definition, "definition", string(manage.FollowStored), "`which` definition to follow: stored (the definition of the run) or current (of the configuration)")
 	a.complete(c, "definition", func(*cobra.Command) []cobra.Completion {
 		return []cobra.Completion{string(manage.FollowStored), string(manage.FollowCurrent)}
 	})
@@ -193,7 +193,7 @@ func newRunsCancel(a *app) *cobra.Command {
 		Short: "End a run that is not finished",
 		Long: `End a run that is pending or running, as canceled. No step of it starts any more. A
 call that is under way is not called back; the step keeps its answer for a redrive. No
-alert tells of the run. It can be redriven.`,
+alert reports the run. It can be redriven.`,
 		Example: "  gateway workflow-runs cancel 01JB2Q8Z1TN5W3C4E7G9HKMRSV",
 	}, a.runsIn(core.RunPending, core.RunRunning), func(ctx context.Context, runs runService, id core.ID) error {
 		run, err := runs.Cancel(ctx, id)

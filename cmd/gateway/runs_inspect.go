@@ -26,17 +26,18 @@ func newRunsInspect(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect <run id>",
 		Short: "Show a run, its steps and its history",
-		Long: `Show a workflow run: where it stands, the steps it has come to, and what happened when.
+		Long: `Show a workflow run: its state, the steps that it has come to, and its history.
 
 A step is ready (its call waits for a worker or for a retry, or its item for its turn),
 running, waiting (for a time, or for a callback), succeeded, failed, canceled (another
-branch failed, or somebody canceled the run) or skipped (the run's timeout came). Of a
-parallel or map step ATTEMPT is how many of its branches or items have succeeded. After
-a redrive these are the steps of the newest epoch; the history has that of all epochs.
+branch failed, or an operator canceled the run) or skipped (the run's timeout came). Of a
+parallel or map step ATTEMPT is how many of its branches or items have succeeded. After a
+redrive these are the steps of the newest epoch; the history has the entries of all
+epochs.
 
-With --data it shows the beginning of what each step received and passed on; --json has
-all of it. With --graph it shows the steps of the definition that the run follows, also
-those that it has not come to, each with where it leads.
+With --data it shows the beginning of the state that each step received and passed on;
+--json has all of it. With --graph it shows the steps of the definition that the run
+follows, each with the steps to which it leads, also steps that the run has not come to.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV
@@ -44,7 +45,7 @@ Reads the configured database, beside the running gateway, or asks the one at --
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --graph
   gateway workflow-runs inspect 01JB2Q8Z1TN5W3C4E7G9HKMRSV --json | jq '.steps[] | {path, input, output}'`,
 	}
-	c.Flags().BoolVar(&data, "data", false, "show what the steps received and passed on")
+	c.Flags().BoolVar(&data, "data", false, "show the states that the steps received and passed on")
 	c.Flags().BoolVar(&graph, "graph", false, "show the graph of the definition that the run follows")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if data && graph {

@@ -37,7 +37,7 @@ subject (sns), or else into the header ce-type. A type in the payload goes befor
 the subject, and before ce-type if the payload is signed.
 
 The payload is an argument, a file, or standard input with -f -. Without one, it
-is {}. For twilio and slack, what is not JSON is sent as a form, with --raw. For
+is {}. For twilio and slack, a payload that is not JSON is sent as a form, with --raw. For
 linear, the payload's webhookTimestamp is set to the time of sending. With --dry-run
 nothing is sent: the handlers, queues and workflows that would get it are listed.
 

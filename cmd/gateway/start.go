@@ -32,16 +32,16 @@ The first SIGTERM or SIGINT stops taking events, lets deliveries under way finis
 for at most worker.drain_timeout_secs, gives the rest back and exits with 0. A
 second one exits at once; nothing is lost either way.
 
-The configuration may be at an address: https://..., s3://bucket/key,
-gs://bucket/object or az://account/container/blob. It must be readable by everyone, so
-secrets are left out of it: it may read variables GATEWAY_VAR_*, and those that
-GATEWAY_CONFIG_ENV lists. It may neither spell out a secret nor switch on
-server.allow_private_urls, server.trust_proxy or server.echo, unless
-GATEWAY_CONFIG_ALLOW lists that field, such as server.echo,sources.*.allowed_ips.
+The configuration may be at an address: https://..., s3://bucket/key, gs://bucket/object
+or az://account/container/blob. It must be readable by everyone, so secrets are left out
+of it: it may read variables GATEWAY_VAR_*, and variables that GATEWAY_CONFIG_ENV lists.
+It may neither spell out a secret nor switch on server.allow_private_urls,
+server.trust_proxy or server.echo, unless GATEWAY_CONFIG_ALLOW lists that field, such as
+server.echo,sources.*.allowed_ips.
 
 SIGHUP reads the configuration again. One at an address is asked for changes about
 every 30 seconds, or as often as GATEWAY_CONFIG_POLL says, such as 5s. A new one is
-followed from then on, all of it: what was begun ends as it began. The one before
+followed from then on, all of it; work under way ends by the earlier one. The earlier one
 stays, with a warning in the log and a word in /health, if the new one has errors,
 cannot be read, changes the database or where the server listens, or takes away a
 token, a key, the verification of a source or all sources. The same goes for one at an
@@ -50,11 +50,12 @@ allowed_ips of a source), unless GATEWAY_CONFIG_ALLOW lists that field.
 
 While a database server cannot be reached start waits for it, with a line in the log for
 each try: up to 5 minutes, or as long as GATEWAY_DATABASE_WAIT says (from 0s, not at all,
-to 1d). It exits at once for what waiting does not mend: a wrong password, a database
-that does not exist, tables of a newer version. Once it serves it waits without end.
+to 1d). It exits at once on an error that waiting does not mend: a wrong password, a
+database that does not exist, tables of a newer version. Once it serves it waits without
+end.
 
-Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG
-for what to log: a level, or a list such as "warn,worker=debug". Traces are exported
+Environment: GATEWAY_LOG_FORMAT=json for structured logs; GATEWAY_LOG or RUST_LOG for the
+levels of the log: one level, or a list such as "warn,worker=debug". Traces are exported
 to OTEL_EXPORTER_OTLP_ENDPOINT over HTTP, if it is set.`
 
 // newStart makes "gateway start", the server. It exits with 0 after a signal to stop, also if

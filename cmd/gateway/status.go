@@ -25,9 +25,9 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status",
 		Short: "Show how each handler, queue and workflow stands",
 		Long: `Show for each handler, queue, workflow and place for alerts how many jobs it has of each
-status, for how long the job is due that is due longest, and what holds its jobs up: a
-hold, an open circuit breaker, a rate limit or stopped lines. Numbers end at 100000. A source
-has a row while it is held.
+status, for how long its oldest due job has been due, and the hindrance of its jobs: a
+hold, an open circuit breaker, a rate limit or stopped lines. Numbers end at 100000. A
+source has a row while it is held.
 
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway status

@@ -9,17 +9,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const tailLong = `Look every second for what is new, and print a line for each event that came in and
-for each job that has another status or attempt than before. It begins now, or at
---since, and goes on until it is interrupted. When looking fails it says so, and tries
-again, after 30 seconds at the latest.
+const tailLong = `Look every second for news, and print a line for each event that came in and for each job
+that has another status or attempt than before. It begins now, or at --since, and goes on
+until it is interrupted. When looking fails it says so, and tries again, after 30 seconds
+at the latest.
 
-With --status only jobs are shown. A job is watched until it is finished: those of the
-newest 1000 events that have such, each second of 100 of these events. Of the others is
-shown how they end, and of an event with more than 1000 jobs that of all but the first
-1000. What begins and ends between two looks is not seen; "gateway inspect" shows every
-attempt at a job.
-With --json each line is an object with "time", "kind", and the "event" or "job".`
+With --status only jobs are shown. Unfinished jobs are watched until they are finished:
+the jobs of the newest 1000 events with such jobs, in each second of 100 of these events.
+Of other jobs, and of all but the first 1000 jobs of an event, only the end is shown. An
+attempt that begins and ends between two looks is not seen; "gateway inspect" shows every
+attempt. With --json each line is an object with "time", "kind", and the "event" or "job".`
 
 // newTail makes "gateway tail": a line for each new event and each changed job, until Ctrl-C
 // (exit code 130). It asks GET /api/tail once a second with --url, and manage.Tail.Look on the

@@ -26,7 +26,7 @@ func newTopology(a *app) *cobra.Command {
 events, the types that they want, and the settings that decide whether and when. Addresses
 are shown without user, password and query.
 
-Reads the configuration, or asks the server at --url for the one that it follows.`,
+Reads the configuration, or asks the server at --url for its configuration.`,
 		Example: `  gateway topology
   gateway topology --json | jq -r '.consumers[] | select(.source == "shop") | .name'`,
 		GroupID: groupInspect,

@@ -23,9 +23,9 @@ func newValidate(a *app) *cobra.Command {
 		Use:   "validate",
 		Short: "Check the configuration",
 		Long: `Check the configuration and print everything that is wrong with it, one problem
-a line, with file, line and column. Warnings tell what is allowed but doubtful;
-they do not fail the check. Nothing is connected to, but for what the configuration
-is read from.`,
+a line, with file, line and column. Warnings are about settings that are allowed but
+doubtful; they do not fail the check. It connects only to the address of the
+configuration, if that is not a file.`,
 		Example: `  gateway validate
   gateway validate -c /etc/gateway/gateway.yaml --env production
   gateway validate --json | jq '.problems[]'`,

@@ -17,7 +17,7 @@ func newWorkflow(a *app) *cobra.Command {
 	return newParent(&cobra.Command{
 		Use:     "workflow",
 		Short:   "Draw workflows",
-		Long:    `The workflows of the configuration. What became of their runs tells "gateway workflow-runs".`,
+		Long:    `The workflows of the configuration. "gateway workflow-runs" shows their runs.`,
 		Example: "  gateway workflow graph fulfil-order",
 		GroupID: groupServe,
 	}, newWorkflowGraph(a))

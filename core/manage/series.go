@@ -135,8 +135,8 @@ func (s *Series) survey(ctx context.Context, store SeriesStore, w Window) (Curve
 	if err != nil {
 		return Curves{}, err
 	}
-	// These are read afterwards: counts that are stored in between are left out for a moment, and
-	// not counted twice.
+	// The counts in memory are read after the stored ones: counts that are stored in between are
+	// left out for a moment, and not counted twice.
 	if s.Unwritten != nil {
 		counts = append(counts, s.Unwritten()...)
 	}

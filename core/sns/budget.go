@@ -9,9 +9,8 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// The calls that requests may cause, for each client address and for all together. One
-// address has a far smaller budget than all, so that it cannot use up the calls that others
-// need.
+// The calls that requests may cause, for each client address and for all addresses together.
+// The budget of an address is far smaller, so that it cannot use up the calls that others need.
 var (
 	perClient = rate{most: 10, every: 6 * time.Second}
 	inAll     = rate{most: 40, every: time.Second}

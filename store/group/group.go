@@ -67,9 +67,9 @@ type Line struct {
 }
 
 // NewLine makes a line with a number of committers. Committers are goroutines that write
-// at the same time, each a group of its own. All but the first write only while commits take
-// long enough to overlap, or one stalls: see pace. They run until Close. Of several bounds the last
-// counts.
+// at the same time, each a group of its own. The first always writes. The others write only if
+// commits take long enough to overlap, or while a commit stalls: see pace. They run until Close. Of
+// several bounds the last counts.
 func NewLine(committers int, commit Commit, bounds ...Bounds) *Line {
 	l := &Line{commit: commit, wait: make(chan *Batch, maxBatches), quit: make(chan struct{}), done: make(chan struct{})}
 	for _, b := range bounds {

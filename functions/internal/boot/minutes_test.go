@@ -35,7 +35,7 @@ func (f *fleet) wantMinutes(when string, want map[core.Lane]core.Counts) {
 }
 
 // TestMinutes: the function that accepts events stores no counts. The worker's function counts its
-// deliveries at once and the events of a minute once it is over, and does so once.
+// deliveries at once. It counts the events of a minute when the minute is over, and only once.
 func TestMinutes(t *testing.T) {
 	f := newFleet(t, "")
 	f.accept()
