@@ -149,6 +149,12 @@ type (
 	changeKey struct{}
 )
 
+// ActorOf returns the actor of a context, if there is one.
+func ActorOf(ctx context.Context) (Actor, bool) {
+	a, ok := ctx.Value(actorKey{}).(Actor)
+	return a, ok
+}
+
 // WithActor returns a context for the changes that the actor asks for.
 func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
@@ -164,7 +170,7 @@ type pendingEntry struct {
 // WithChange returns a context for the calls that make a change. A change within a change belongs
 // to the outer one, and a change without an actor is not audited: then it returns ctx.
 func WithChange(ctx context.Context, c Change) context.Context {
-	a, ok := ctx.Value(actorKey{}).(Actor)
+	a, ok := ActorOf(ctx)
 	if !ok || ctx.Value(changeKey{}) != nil {
 		return ctx
 	}

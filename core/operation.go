@@ -45,8 +45,11 @@ const (
 	MaxRate     = 1000
 )
 
-// MaxSlice is how many matches one slice of an operation acts on at most.
-const MaxSlice = 100
+// How many matches one slice of an operation acts on at most.
+const (
+	MaxSlice = 100  // of an operation with a rate
+	MaxRush  = 1000 // of one without
+)
 
 // OperationLane is the lane of the jobs that do operations. It has one job for each operation
 // that runs.
@@ -85,8 +88,8 @@ type Operation struct {
 	Action Action
 	Filter OperationFilter
 	To     []Lane // the only consumers that a replay makes jobs for; empty means all
-	Rate   int    // matches acted on in a second, 1 to MaxRate
-	By     string // the name of the token that made it; empty if it has none
+	Rate   int    // matches acted on in a second, 1 to MaxRate; 0 is as many as the database takes
+	By     string // who made it: the name of a token, or "os:" and a user; empty if it is not known
 
 	// CreatedAt bounds its matches: a record that was made, died or failed later is none. So it never
 	// acts on a job that it made or retried itself.
@@ -116,7 +119,7 @@ type Slice struct {
 	// Mark names this slice. It is the same each time that the slice is sent.
 	Mark ID
 
-	// Jobs are the matches of a retry or cancel, as they were read: at most MaxSlice. A retry
+	// Jobs are the matches of a retry or cancel, as they were read: at most MaxRush. A retry
 	// reads only the jobs' ids, statuses, lanes and lines, and needs dead or canceled ones.
 	Jobs []Job
 

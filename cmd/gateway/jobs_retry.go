@@ -71,15 +71,29 @@ func (a *app) retryAll(c *cobra.Command, handler string) error {
 		return core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven; which failed, lists: gateway workflow-runs list --status failed --workflow %s", name)
 	}
 	return a.ask(c.Context(), func(op *operator) error {
-		n, err := op.jobs.RetryAll(c.Context(), lane)
+		retried, err := op.jobs.RetryAll(c.Context(), lane)
+		a.noteGoing(c, retried)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
+		if retried.Jobs > 0 {
 			a.noteBreakers(c, op, core.Available, lane)
 		}
-		return a.printRetried(n)
+		return a.printRetried(retried.Jobs)
 	})
+}
+
+// noteGoing says how to see and end the operation that goes on with a retry, if there is one.
+func (a *app) noteGoing(c *cobra.Command, r manage.Retried) {
+	if r.Going != "" {
+		a.noteGoesOn(c, r.Going, terminal.Count(r.Jobs, "job")+" retried")
+	}
+}
+
+// noteGoesOn says how to see and end an operation that goes on without this command.
+func (a *app) noteGoesOn(c *cobra.Command, id core.ID, did string) {
+	a.Notef("the operation goes on while a gateway runs; %s until now; to see it: %s; to end it: %s", did,
+		a.commandLine("gateway operations watch "+string(id), c.InheritedFlags()), a.commandLine("gateway operations cancel "+string(id), c.InheritedFlags()))
 }
 
 // retrySelected retries dead jobs as an operation.

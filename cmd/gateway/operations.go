@@ -159,7 +159,12 @@ func (a *app) printOperation(o core.Operation) {
 }
 
 // rateText returns a rate for people.
-func rateText(rate int) string { return strconv.Itoa(rate) + " a second" }
+func rateText(rate int) string {
+	if rate == 0 {
+		return "as fast as the database takes it"
+	}
+	return strconv.Itoa(rate) + " a second"
+}
 
 // newOperationsWatch makes "gateway operations watch": it shows the progress of an operation until its
 // end. It asks GET /api/operations/{id} again and again with --url, and reads the database otherwise. It

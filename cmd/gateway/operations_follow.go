@@ -85,8 +85,7 @@ func (f *follower) end(o core.Operation, err error) error {
 	id := string(o.ID)
 	switch {
 	case err != nil && id != "":
-		f.Notef("the operation goes on while a gateway runs; %s until now; to see it: %s; to end it: %s", doneText(o),
-			f.commandLine("gateway operations watch "+id, f.command.InheritedFlags()), f.commandLine("gateway operations cancel "+id, f.command.InheritedFlags()))
+		f.noteGoesOn(f.command, o.ID, doneText(o))
 		return err
 	case err != nil:
 		return err

@@ -35,7 +35,7 @@ type jobService interface {
 	Attempts(ctx context.Context, id core.ID, skip int) (core.Page[core.Attempt], error)
 	SentBody(ctx context.Context, id core.ID, number int) (string, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
-	RetryAll(ctx context.Context, lane core.Lane) (int, error)
+	RetryAll(ctx context.Context, lane core.Lane) (manage.Retried, error)
 }
 
 // A queueService reads and changes the configured queues; see [manage.Queues].
@@ -44,7 +44,7 @@ type queueService interface {
 	Queue(ctx context.Context, name string) (manage.Listed, error)
 	Peek(ctx context.Context, name string, limit int) ([]core.TakenJob, error)
 	DeadLetters(ctx context.Context, name string, after core.ID, limit int) (core.Page[core.TakenJob], error)
-	Retry(ctx context.Context, name string, id core.ID) (int, error)
+	Retry(ctx context.Context, name string, id core.ID) (manage.Retried, error)
 	Drain(ctx context.Context, name string) (int, error)
 }
 

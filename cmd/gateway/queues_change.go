@@ -29,11 +29,12 @@ all of them, or one. With --id also a message that is to be visible later.`,
 	}
 	c.Flags().StringVar(&id, "id", "", "only the message with this `id`")
 	a.complete(c, "id", a.deadMessages)
-	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesRetry(c.Context(), queue, id) })
+	return a.queueCommand(c, func(c *cobra.Command, queue string) error { return a.queuesRetry(c, queue, id) })
 }
 
 // queuesRetry retries all dead messages of a queue, or the message with the id arg.
-func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
+func (a *app) queuesRetry(c *cobra.Command, name, arg string) (err error) {
+	ctx := c.Context()
 	var id core.ID
 	if arg != "" {
 		if id, err = parseID(arg); err != nil {
@@ -41,7 +42,9 @@ func (a *app) queuesRetry(ctx context.Context, name, arg string) (err error) {
 		}
 	}
 	return a.askQueue(ctx, name, func(op *operator) error {
-		n, err := op.queues.Retry(ctx, name, id)
+		retried, err := op.queues.Retry(ctx, name, id)
+		a.noteGoing(c, retried)
+		n := retried.Jobs
 		switch {
 		case err != nil:
 			return err

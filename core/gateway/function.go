@@ -121,10 +121,10 @@ func services(g *Gateway) (err error) {
 	// one place of the process.
 	g.Runs = manage.NewRuns(g.Store, g.runner)
 	g.Runs.Names, g.Runs.Current, g.Runs.Draw = names(g.config), g.config.Definition, g.runner.Diagram
-	if g.Operations, err = operationsOf(g.config, g.Store, g.Clock, g.ids()); err != nil {
+	if g.Operations, err = g.newOperations(g.config, bell); err != nil {
 		return err
 	}
-	g.Operations.Bell, g.Operations.Observe = bell, g.observe
+	g.Jobs.Bulk, g.Queues.Bulk = g.Operations, g.Operations
 	g.Events, err = g.newEvents(g.config, bell)
 	return err
 }

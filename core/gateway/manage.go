@@ -29,7 +29,7 @@ func Waits(c *config.Config, store manage.LaneStore, clock core.Clock) *manage.W
 // Jobs returns the service of stored jobs.
 func Jobs(c *config.Config, store core.Store, clock core.Clock) *manage.Jobs {
 	jobs := manage.NewJobs(store, clock)
-	jobs.Waits, jobs.Names = Waits(c, store, clock), names(c)
+	jobs.Waits, jobs.Names, jobs.Bulk = Waits(c, store, clock), names(c), retries(c, store, clock)
 	return jobs
 }
 

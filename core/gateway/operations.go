@@ -28,20 +28,24 @@ func (g *Gateway) operationTarget(c *config.Config, bell *core.Bell) (worker.Tar
 	if err != nil {
 		return worker.Target{}, err
 	}
-	doer := operate.New(operate.Deps{
-		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: sliceEvery(g.Rest),
-		Ending: alert.NewEndings(g.ids(), c.Delivery.DefaultRetry.Max, places(c)).Of,
-	})
+	doer := g.newDoer(w, bell)
+	doer.Ending = alert.NewEndings(g.ids(), c.Delivery.DefaultRetry.Max, places(c)).Of
 	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: operate.Lease}, nil
+}
+
+// rushTime bounds a request that does an operation at once. A function's caller gives up after about 29 s.
+const rushTime = 20 * time.Second
+
+// newDoer returns a Doer that rings and reports in this process.
+func (g *Gateway) newDoer(w operate.Walker, bell *core.Bell) *operate.Doer {
+	return operate.New(operate.Deps{
+		Walker: w, Worklist: g.Store, Mover: g.runner, IDs: g.ids(), Clock: g.Clock, Bell: bell, Observe: g.observe, Every: sliceEvery(g.Rest),
+	})
 }
 
 // Operations returns the service of operations. A worker of a running gateway does them.
 func Operations(c *config.Config, store operate.Store, clock core.Clock) (*manage.Operations, error) {
-	return operationsOf(c, store, clock, core.NewIDs(clock))
-}
-
-// operationsOf makes the service with a given source of ids.
-func operationsOf(c *config.Config, store operate.Store, clock core.Clock, ids *core.IDs) (*manage.Operations, error) {
+	ids := core.NewIDs(clock)
 	w, err := walker(c, store, ids)
 	if err != nil {
 		return nil, err
@@ -49,6 +53,30 @@ func operationsOf(c *config.Config, store operate.Store, clock core.Clock, ids *
 	operations := manage.NewOperations(w, ids, clock)
 	operations.Names = names(c)
 	return operations, nil
+}
+
+// newOperations makes the service for this process, which does bulk work of other services at once.
+func (g *Gateway) newOperations(c *config.Config, bell *core.Bell) (*manage.Operations, error) {
+	w, err := walker(c, g.Store, g.ids())
+	if err != nil {
+		return nil, err
+	}
+	operations := manage.NewOperations(w, g.ids(), g.Clock)
+	operations.Names, operations.Doer, operations.Bell, operations.Observe = names(c), g.newDoer(w, bell), bell, g.observe
+	if g.MaxReply > 0 { // a function
+		operations.Within = rushTime
+	}
+	return operations, nil
+}
+
+// retries returns the service that retries many jobs at once. It matches no events, so it cannot replay.
+func retries(c *config.Config, store operate.Store, clock core.Clock) *manage.Operations {
+	ids := core.NewIDs(clock)
+	w := operate.Walker{Store: store}
+	operations := manage.NewOperations(w, ids, clock)
+	operations.Names = names(c)
+	operations.Doer = operate.New(operate.Deps{Walker: w, IDs: ids, Clock: clock, Bell: &core.Bell{}, Observe: func(core.Fact) {}})
+	return operations
 }
 
 // Doer returns a Doer for a program that has no worker: see [operate.Doer.Drive].

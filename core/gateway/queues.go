@@ -10,7 +10,7 @@ import (
 
 // Queues returns the service of queues for operators. The command line, which works beside
 // a running gateway, uses it too.
-func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queues {
+func Queues(c *config.Config, store core.Store, clock core.Clock) *manage.Queues {
 	var all []manage.Queue
 	for _, q := range c.SortedQueues() {
 		all = append(all, manage.Queue{
@@ -21,7 +21,9 @@ func Queues(c *config.Config, store manage.Store, clock core.Clock) *manage.Queu
 			MaxAttempts: q.MaxAttempts,
 		})
 	}
-	return manage.NewQueues(store, clock, all)
+	queues := manage.NewQueues(store, clock, all)
+	queues.Bulk = retries(c, store, clock)
+	return queues
 }
 
 // newPuller makes the service of the consumers of queues.

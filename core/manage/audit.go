@@ -16,11 +16,16 @@ import (
 
 // audited returns the context for a change. Details are names and values in turn.
 func audited(ctx context.Context, action core.AuditAction, target string, details ...string) context.Context {
+	return core.WithChange(ctx, change(action, target, details...))
+}
+
+// change returns a change. Details are names and values in turn.
+func change(action core.AuditAction, target string, details ...string) core.Change {
 	c := core.Change{Action: action, Target: cmp.Or(target, core.AllTargets), Detail: map[string]string{}}
 	for i := 0; i < len(details); i += 2 {
 		c.Detail[details[i]] = details[i+1]
 	}
-	return core.WithChange(ctx, c)
+	return c
 }
 
 // timeText returns a time as entries show it; "" for the zero time.

@@ -39,6 +39,9 @@ type Jobs struct {
 	// Names are the configured names; nil refuses no name.
 	Names *Names
 
+	// Bulk does the operations of RetryAll.
+	Bulk Bulk
+
 	store JobStore
 	clock core.Clock
 }
@@ -180,24 +183,21 @@ func NotRetried(job core.Job, now time.Time) error {
 
 var errSteps = core.Refuse(core.Invalid, "jobs of workflows are not retried, their runs are redriven")
 
-// RetryAll makes all dead jobs available again, or all of one lane if lane is set, and
-// returns their number. It refuses the lane of a workflow. It refuses a lane that is
-// neither configured nor has jobs with [core.NotFound].
-func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
+// RetryAll makes all dead jobs available again, or all of one lane if lane is set, by an operation: see
+// [Operations.Do]. Without a dead job there is none. It refuses the lane of a workflow. It refuses a lane
+// that is neither configured nor has jobs with [core.NotFound].
+func (j *Jobs) RetryAll(ctx context.Context, lane core.Lane) (Retried, error) {
 	if lane.Workflow() != "" {
-		return 0, errSteps
+		return Retried{}, errSteps
 	}
-	asked := lane
-	lane = j.Names.places().Stored(asked)
-	n, err := j.store.Retry(audited(ctx, core.AuditRetry, string(asked)), j.clock(), "", lane)
-	if err == nil && n == 0 {
-		err = j.knownLane(ctx, asked)
+	op, err := j.Bulk.Do(ctx, Rush{Operation: retryOf(lane), Change: change(core.AuditRetry, string(lane))})
+	if err == nil && op.ID == "" {
+		err = j.knownLane(ctx, lane)
 	}
-	if n > 0 && lane != "" {
-		j.Bell.Ring(lane)
-	}
-	if n > 0 {
-		tell(j.Observe, core.Revived{Lane: lane, Jobs: n})
-	}
-	return n, err
+	return retriedOf(op, j.Observe, j.Names.places().Stored(lane)), err
+}
+
+// retryOf returns the operation that retries the dead jobs of a lane, or of all.
+func retryOf(lane core.Lane) core.Operation {
+	return core.Operation{Action: core.RetryAction, Filter: core.OperationFilter{Lane: lane, Status: string(core.Dead)}}
 }

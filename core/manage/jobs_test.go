@@ -74,7 +74,7 @@ func office() (*Jobs, *drawer) {
 		{ID: id(11), Lane: "workflow/w", Status: core.Scheduled, RunID: "R2", Step: "s", DueAt: noon.Add(time.Hour)},
 	}}}
 	j := NewJobs(d, func() time.Time { return noon })
-	j.Bell = &core.Bell{}
+	j.Bell, j.Bulk = &core.Bell{}, d.fake
 	return j, d
 }
 
@@ -154,21 +154,27 @@ func TestRetryOfAJobThatMoves(t *testing.T) {
 
 func TestRetryOfAll(t *testing.T) {
 	for lane, want := range map[core.Lane]int{"handler/a": 1, "queue/q": 1, "handler/idle": 0} {
-		j, _ := office()
-		heard := j.Bell.Listen(lane)
+		j, d := office()
 		var told []core.Fact
 		j.Observe = func(f core.Fact) { told = append(told, f) }
-		n, err := j.RetryAll(t.Context(), lane)
+		got, err := j.RetryAll(t.Context(), lane)
 		if len(told) != want || want > 0 && told[0] != (core.Revived{Lane: lane, Jobs: want}) {
 			t.Errorf("RetryAll(%q) reported %+v", lane, told)
 		}
-		if n != want || err != nil || len(heard.Rung()) != want {
-			t.Errorf("RetryAll(%q) = %d, %v; want %d, and the bell rung if there are any", lane, n, err, want)
+		if got != (Retried{Jobs: want}) || err != nil {
+			t.Errorf("RetryAll(%q) = %+v, %v; want %d", lane, got, err, want)
+		}
+		if c := d.rushed[0].Change; c.Action != core.AuditRetry || c.Target != string(lane) || d.rushed[0].Operation.Filter.Status != string(core.Dead) {
+			t.Errorf("RetryAll(%q) began %+v", lane, d.rushed[0])
 		}
 	}
 	j, d := office()
-	if n, err := j.RetryAll(t.Context(), "workflow/w"); n != 0 || err != error(errSteps) || d.jobs[3].Status != core.Dead {
-		t.Errorf("RetryAll of a workflow = %d, %v; want a refusal", n, err)
+	d.unfinished = true
+	if got, err := j.RetryAll(t.Context(), "handler/a"); got != (Retried{Jobs: 1, Going: id(99)}) || err != nil {
+		t.Errorf("RetryAll that takes too long = %+v, %v; want the operation that goes on", got, err)
+	}
+	if got, err := j.RetryAll(t.Context(), "workflow/w"); got != (Retried{}) || err != error(errSteps) || d.jobs[3].Status != core.Dead {
+		t.Errorf("RetryAll of a workflow = %+v, %v; want a refusal", got, err)
 	}
 }
 

@@ -31,6 +31,12 @@ type Operations struct {
 	// Names are the configured names; nil refuses no name.
 	Names *Names
 
+	// Doer does the slices of Do. Without one, only workers do slices.
+	Doer *operate.Doer
+
+	// Within is about how long one Do takes at most; 0 is no bound.
+	Within time.Duration
+
 	walker operate.Walker
 	ids    *core.IDs
 	clock  core.Clock
@@ -62,25 +68,30 @@ type Plan struct {
 	Takes time.Duration // how long the counted matches take at the rate
 }
 
-// Begin stores an operation, which a worker then does. The caller sets the Action, Filter, To, Rate
-// and By; a Rate of 0 is [core.DefaultRate]. A wrong field is refused as [core.Invalid], and a
+// Begin stores an operation, which a worker then does. The caller sets the Action, Filter, To and
+// Rate; an empty By is the name of the context's actor, and a Rate of 0 is [core.DefaultRate]. A wrong field is refused as [core.Invalid], and a
 // consumer that is neither configured nor has jobs as [core.NotFound].
 func (o *Operations) Begin(ctx context.Context, op core.Operation) (core.Operation, error) {
 	op, err := o.prepared(ctx, op)
 	if err != nil {
 		return op, err
 	}
+	return op, o.store(beginning(ctx, op, o.shown(op).Filter.Lane), op, op.CreatedAt)
+}
+
+// store stores an operation with the job that does it, which is due at a time.
+func (o *Operations) store(ctx context.Context, op core.Operation, due time.Time) error {
 	event := core.Event{
 		ID: op.ID, Source: core.AlertSource, Type: core.OperationEvent + string(op.Action), Payload: []byte("{}"), ContentType: "application/json",
 		CreatedAt: op.CreatedAt,
 	}
-	job := core.NewJob{ID: o.ids.Next(), Lane: core.OperationLane, MaxAttempts: core.Unlimited}
-	if err := o.walker.Store.BeginOperation(beginning(ctx, op, o.shown(op).Filter.Lane), op, core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
-		return op, err
+	job := core.NewJob{ID: o.ids.Next(), Lane: core.OperationLane, MaxAttempts: core.Unlimited, DueAt: due}
+	if err := o.walker.Store.BeginOperation(ctx, op, core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
+		return err
 	}
 	o.Bell.Ring(core.OperationLane)
 	tell(o.Observe, core.OperationBegun{Operation: op})
-	return op, nil
+	return nil
 }
 
 // Plan returns what an operation with these fields would do now. It writes nothing.
@@ -181,7 +192,6 @@ func (o *Operations) shown(op core.Operation) core.Operation {
 
 // prepared checks the fields of an operation, and completes it.
 func (o *Operations) prepared(ctx context.Context, op core.Operation) (core.Operation, error) {
-	now := o.clock().UTC().Truncate(time.Millisecond)
 	op.Rate = cmp.Or(op.Rate, core.DefaultRate)
 	if err := CheckOperation(op); err != nil {
 		return op, err
@@ -194,9 +204,17 @@ func (o *Operations) prepared(ctx context.Context, op core.Operation) (core.Oper
 	if err := o.known(ctx, op); err != nil {
 		return op, err
 	}
+	return o.stamped(ctx, op), nil
+}
+
+// stamped completes an operation whose fields are right.
+func (o *Operations) stamped(ctx context.Context, op core.Operation) core.Operation {
 	op.Filter.Lane = o.Names.places().Stored(op.Filter.Lane)
-	op.ID, op.CreatedAt, op.State = o.ids.Next(), now, core.OperationRunning
-	return op, nil
+	op.CreatedAt, op.ID, op.State = o.clock().UTC().Truncate(time.Millisecond), o.ids.Next(), core.OperationRunning
+	if a, ok := core.ActorOf(ctx); ok && op.By == "" && !slices.Contains(core.ReservedActors(), a.Name) {
+		op.By = a.Name
+	}
+	return op
 }
 
 // known refuses consumers that do not exist. The consumer of jobs may be gone and have jobs still.

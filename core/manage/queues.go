@@ -74,6 +74,9 @@ type Queues struct {
 	// Observe receives a fact for each retry and each deletion; it may be nil.
 	Observe core.Observer
 
+	// Bulk does the operations of a Retry of all.
+	Bulk Bulk
+
 	store  Store
 	clock  core.Clock
 	queues []Queue // by name
@@ -162,28 +165,28 @@ func (q *Queues) DeadLetters(ctx context.Context, name string, after core.ID, li
 }
 
 // Retry makes dead messages of a queue visible again, with all their attempts, and returns
-// their number. An empty id means all of them. Otherwise it is the message with this id,
-// also if that message is canceled or only not visible yet. Other messages do not count. An id of
-// another queue is refused with [core.NotFound].
-func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
+// their number. An empty id means all of them, by an operation: see [Operations.Do]. Otherwise it is the
+// message with this id, also if that message is canceled or only not visible yet. Other messages do not
+// count. An id of another queue is refused with [core.NotFound].
+func (q *Queues) Retry(ctx context.Context, name string, id core.ID) (Retried, error) {
 	lane, err := q.lane(ctx, name)
 	if err != nil {
-		return 0, err
+		return Retried{}, err
 	}
-	early, canceled := false, false
-	if id != "" {
-		job, err := q.owns(ctx, lane, id)
-		if err != nil {
-			return 0, err
-		}
-		early, canceled = !job.Status.Finished(), job.Status == core.Canceled
+	if id == "" {
+		op, err := q.Bulk.Do(ctx, Rush{Operation: retryOf(lane), Change: change(core.AuditRetryQueue, string(lane))})
+		return retriedOf(op, q.Observe, lane), err
+	}
+	job, err := q.owns(ctx, lane, id)
+	if err != nil {
+		return Retried{}, err
 	}
 	n, err := q.store.Retry(audited(ctx, core.AuditRetryQueue, string(lane), "message", string(id)), q.clock(), id, lane)
 	if n > 0 {
 		q.Bell.Ring(lane)
-		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: early, Canceled: canceled})
+		tell(q.Observe, core.Revived{ID: id, Lane: lane, Jobs: n, Early: !job.Status.Finished(), Canceled: job.Status == core.Canceled})
 	}
-	return n, err
+	return Retried{Jobs: n}, err
 }
 
 // owns returns a job of a lane, and refuses one of another lane.

@@ -22,6 +22,9 @@ type fake struct {
 	err     error
 	counted []core.Lane
 	sender  func() // stores messages during a drain, if set
+
+	rushed     []Rush
+	unfinished bool // operations go on after Do
 }
 
 func (f *fake) Job(_ context.Context, id core.ID) (core.Job, error) {
@@ -83,6 +86,20 @@ func (f *fake) Retry(_ context.Context, now time.Time, id core.ID, lane core.Lan
 	return n, f.err
 }
 
+// Do does a retry of a lane at once, as an operation with the id 99.
+func (f *fake) Do(ctx context.Context, r Rush) (core.Operation, error) {
+	f.rushed = append(f.rushed, r)
+	n, err := f.Retry(ctx, noon, "", r.Operation.Filter.Lane)
+	op := core.Operation{ID: id(99), State: core.OperationFinished, Acted: n}
+	if f.unfinished {
+		op.State = core.OperationRunning
+	}
+	if n == 0 || err != nil {
+		op = core.Operation{}
+	}
+	return op, err
+}
+
 func (f *fake) Drain(_ context.Context, lane core.Lane, below core.ID, limit int) (n int, _ error) {
 	f.calls++
 	var kept []core.Job
@@ -116,6 +133,7 @@ func shop() (*Queues, *fake) {
 		{Name: "mail", Source: "desk"},
 		{Name: "idle", Source: "desk"},
 	})
+	q.Bulk = f
 	return q, f
 }
 
@@ -177,8 +195,8 @@ func TestQueueThatIsGone(t *testing.T) {
 	if dead, err := q.DeadLetters(t.Context(), "gone", "", 9); err != nil || len(dead.Items) != 1 {
 		t.Errorf("DeadLetters = %v, %v, want one message", dead, err)
 	}
-	if n, err := q.Retry(t.Context(), "gone", id(7)); n != 1 || err != nil {
-		t.Errorf("Retry = %d, %v, want 1", n, err)
+	if got, err := q.Retry(t.Context(), "gone", id(7)); got != (Retried{Jobs: 1}) || err != nil {
+		t.Errorf("Retry = %+v, %v, want 1", got, err)
 	}
 	if n, err := q.Drain(t.Context(), "gone"); n != 2 || err != nil {
 		t.Errorf("Drain = %d, %v, want 2", n, err)
@@ -250,14 +268,15 @@ func TestRetry(t *testing.T) {
 			var told []core.Fact
 			q.Observe = func(f core.Fact) { told = append(told, f) }
 			n, err := q.Retry(t.Context(), "work", tt.id)
-			if n != tt.want || (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || !core.IsKind(err, core.NotFound)) {
-				t.Errorf("Retry = %d, %v, want %d, %q", n, err, tt.want, tt.err)
+			if n != (Retried{Jobs: tt.want}) || (err == nil) != (tt.err == "") || err != nil && (err.Error() != tt.err || !core.IsKind(err, core.NotFound)) {
+				t.Errorf("Retry = %+v, %v, want %d, %q", n, err, tt.want, tt.err)
 			}
-			if rung := len(heard.Rung()); rung != min(1, tt.want) {
-				t.Errorf("the bell was rung for %d lanes after %d came back", rung, n)
+			// An operation rings itself.
+			if rung := len(heard.Rung()); rung != len(tt.id[:min(1, len(tt.id))])*tt.want {
+				t.Errorf("the bell was rung for %d lanes after %+v came back", rung, n)
 			}
 			if len(told) != min(1, tt.want) || tt.want > 0 && told[0] != (core.Revived{ID: tt.id, Lane: "queue/work", Jobs: tt.want}) {
-				t.Errorf("reported %+v after %d came back", told, n)
+				t.Errorf("reported %+v after %+v came back", told, n)
 			}
 			if f.jobs[3].Status != core.Dead || f.jobs[4].Status != core.Dead {
 				t.Error("a job of another lane came back")

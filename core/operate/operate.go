@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -53,6 +54,9 @@ type Deps struct {
 	// Every is the time between two slices at the default rate. A database where each commit is
 	// a request gets fewer and larger ones.
 	Every time.Duration
+
+	// Rush is how many matches a slice of an operation without a rate has; 0 is core.MaxRush.
+	Rush int
 }
 
 // A Doer does operations. It implements [worker.Steps] for the lane [core.OperationLane]. It keeps
@@ -71,6 +75,10 @@ func New(d Deps) *Doer { return &Doer{d} }
 // operation that cannot go on, for instance because its filter cannot be parsed, ends as failed.
 func (d *Doer) Attempt(ctx context.Context, job core.TakenJob) (core.StepEnd, bool, error) {
 	end := core.StepEnd{Job: job, Kind: core.Elapsed}
+	if rushed, err := d.rushed(ctx, job.EventID); rushed || err != nil {
+		end.At, end.RetryAfter = d.Clock(), Head
+		return end, err == nil, err
+	}
 	for stop := d.Clock().Add(Turn); ; {
 		op, err := d.Store.Operation(ctx, job.EventID)
 		if core.IsKind(err, core.NotFound) { // it was purged
@@ -103,7 +111,7 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 // slice does the next slice of an operation. It returns the operation afterwards, and how long the
 // next slice has to wait.
 func (d *Doer) slice(ctx context.Context, op core.Operation) (core.Operation, time.Duration, error) {
-	b, err := d.Next(ctx, op, op.Cursor, d.size(op.Rate))
+	b, err := d.Next(ctx, op, op.Cursor, d.Size(op.Rate))
 	if core.IsKind(err, core.Invalid) {
 		if op, err = d.Store.EndOperation(ctx, d.Clock(), op.ID, err.Error()); err == nil {
 			d.Observe(core.OperationEnded{Operation: op})
@@ -113,6 +121,11 @@ func (d *Doer) slice(ctx context.Context, op core.Operation) (core.Operation, ti
 	if err != nil {
 		return op, 0, err
 	}
+	return d.act(ctx, op, b)
+}
+
+// act does a slice with the next matches of an operation. It returns what slice does.
+func (d *Doer) act(ctx context.Context, op core.Operation, b Batch) (core.Operation, time.Duration, error) {
 	s := core.Slice{Operation: op, Mark: d.IDs.Next(), Jobs: b.Jobs, Arrivals: b.Arrivals, Cursor: b.Cursor,
 		Looked: b.Looked, Skipped: b.Skipped, State: core.OperationRunning}
 	if b.Done {
@@ -135,12 +148,18 @@ func (d *Doer) slice(ctx context.Context, op core.Operation) (core.Operation, ti
 		d.Observe(core.OperationEnded{Operation: done})
 	}
 	acted := max(0, done.Acted-op.Acted)
+	if op.Rate == 0 && acted > 0 {
+		return done, 0, broken
+	}
 	return done, max(rest, time.Duration(acted)*time.Second/time.Duration(max(1, op.Rate))), broken
 }
 
-// size returns how many matches a slice has. At the default rate and on a database of this machine
+// Size returns how many matches a slice has. At the default rate and on a database of this machine
 // it is 10, so that an accept seldom waits for a slice.
-func (d *Doer) size(rate int) int {
+func (d *Doer) Size(rate int) int {
+	if rate == 0 {
+		return cmp.Or(d.Deps.Rush, core.MaxRush)
+	}
 	n := int(time.Duration(rate) * d.Every / time.Second)
 	return min(max(1, n), core.MaxSlice)
 }

@@ -127,6 +127,9 @@ func (b *walk) finished(ctx context.Context) error {
 	if lane, id, ok := strings.Cut(b.Cursor, " "); ok {
 		w.Lane, w.After = core.Lane(lane), core.ID(id)
 	}
+	if f.Error == "" && f.Source == "" && f.Type == "" { // each row is a match
+		w.Limit = max(walkChunk, b.n-b.Matches())
+	}
 	jobs, err := b.Store.FinishedJobs(ctx, w)
 	if err != nil {
 		return err

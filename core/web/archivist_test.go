@@ -352,8 +352,11 @@ func (a registrar) Retry(ctx context.Context, id core.ID) (int, error) {
 	return 1, a.say("retry %s", id)
 }
 
-func (a registrar) RetryAll(_ context.Context, lane core.Lane) (int, error) {
-	return 7, a.say("retry all %q", lane)
+func (a registrar) RetryAll(_ context.Context, lane core.Lane) (manage.Retried, error) {
+	if lane == "handler/long" {
+		return manage.Retried{Jobs: 7, Going: "01J00000000000000000000008"}, nil
+	}
+	return manage.Retried{Jobs: 7}, a.say("retry all %q", lane)
 }
 
 func (a *archivist) Stats(context.Context) (manage.Stats, error) {

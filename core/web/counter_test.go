@@ -190,14 +190,17 @@ func (c *counter) DeadLetters(_ context.Context, queue string, after core.ID, li
 	return core.Page[core.TakenJob]{Items: []core.TakenJob{m}, More: after == ""}, c.say("dlq %s %q %d", queue, after, limit)
 }
 
-func (c *counter) Retry(_ context.Context, queue string, id core.ID) (int, error) {
+func (c *counter) Retry(_ context.Context, queue string, id core.ID) (manage.Retried, error) {
+	if queue == "long" {
+		return manage.Retried{Jobs: 5, Going: "01J00000000000000000000008"}, nil
+	}
 	if err := c.find(queue); err != nil {
-		return 0, err
+		return manage.Retried{}, err
 	}
 	if strings.HasSuffix(string(id), "9") {
-		return 0, core.Refuse(core.NotFound, "job not found")
+		return manage.Retried{}, core.Refuse(core.NotFound, "job not found")
 	}
-	return 1, c.say("retry %s %q", queue, id)
+	return manage.Retried{Jobs: 1}, c.say("retry %s %q", queue, id)
 }
 
 func (c *counter) Drain(_ context.Context, queue string) (int, error) {

@@ -28,7 +28,7 @@ type JobManager interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Wait(ctx context.Context, job core.Job) (manage.Wait, error)
 	Retry(ctx context.Context, id core.ID) (int, error)
-	RetryAll(ctx context.Context, lane core.Lane) (int, error)
+	RetryAll(ctx context.Context, lane core.Lane) (manage.Retried, error)
 }
 
 // An AttemptManager serves the readers of attempts, with their requests and replies; see [manage.Jobs].
@@ -318,12 +318,21 @@ func (j *jobRoutes) retryAll(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	unhurried(w)
-	n, err := j.manager.RetryAll(r.Context(), lane)
+	retried, err := j.manager.RetryAll(r.Context(), lane)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.Retried{Retried: n})
+	writeRetried(w, retried)
 	return nil
+}
+
+// writeRetried answers with the result of a retry. If it goes on, the status is 202.
+func writeRetried(w http.ResponseWriter, r manage.Retried) {
+	status := http.StatusOK
+	if r.Going != "" {
+		status = http.StatusAccepted
+	}
+	writeJSON(w, status, wire.Retried{Retried: r.Jobs, Operation: string(r.Going)})
 }
 
 // jobID returns the job id in a path. For a text that is not an id, no job exists.

@@ -29,7 +29,7 @@ type QueueManager interface {
 	List(ctx context.Context) ([]manage.Listed, error)
 	Peek(ctx context.Context, queue string, limit int) ([]core.TakenJob, error)
 	DeadLetters(ctx context.Context, queue string, after core.ID, limit int) (core.Page[core.TakenJob], error)
-	Retry(ctx context.Context, queue string, id core.ID) (int, error)
+	Retry(ctx context.Context, queue string, id core.ID) (manage.Retried, error)
 	Drain(ctx context.Context, queue string) (int, error)
 }
 

@@ -77,11 +77,11 @@ func (q *queueRoutes) retry(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	unhurried(w)
-	n, err := q.Manager.Retry(r.Context(), segment(r, "name"), id)
+	retried, err := q.Manager.Retry(r.Context(), segment(r, "name"), id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.Retried{Retried: n})
+	writeRetried(w, retried)
 	return nil
 }
 

@@ -102,9 +102,11 @@ type Error struct {
 	Error string `json:"error"`
 }
 
-// A Retried is the number of jobs that are available again.
+// A Retried is the number of jobs that are available again. Operation goes on with the others; it is ""
+// if there are none.
 type Retried struct {
-	Retried int `json:"retried"`
+	Retried   int    `json:"retried"`
+	Operation string `json:"operation,omitempty"`
 }
 
 // A BreakerReset says whether a circuit breaker was open and is closed now.

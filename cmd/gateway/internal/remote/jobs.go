@@ -81,14 +81,14 @@ func (j Jobs) Retry(ctx context.Context, id core.ID) (int, error) {
 
 // RetryAll makes the dead jobs of a lane available again, or of all lanes if lane is "". It
 // returns their number: POST /api/jobs/retry.
-func (j Jobs) RetryAll(ctx context.Context, lane core.Lane) (int, error) {
+func (j Jobs) RetryAll(ctx context.Context, lane core.Lane) (manage.Retried, error) {
 	body := map[string]string{}
 	if lane != "" {
 		body["handler"] = lane.Consumer()
 	}
 	var reply wire.Retried
 	err := j.c.post(ctx, &reply, body, "jobs", "retry")
-	return reply.Retried, err
+	return manage.Retried{Jobs: reply.Retried, Going: core.ID(reply.Operation)}, err
 }
 
 // Runs are the workflow runs of a server.

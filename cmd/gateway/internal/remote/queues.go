@@ -120,14 +120,14 @@ func (q Queues) DeadLetters(ctx context.Context, name string, after core.ID, lim
 
 // Retry makes the dead messages of a queue visible again, or one message if id is not "". It
 // returns their number: POST /api/queues/{name}/retry.
-func (q Queues) Retry(ctx context.Context, name string, id core.ID) (int, error) {
+func (q Queues) Retry(ctx context.Context, name string, id core.ID) (manage.Retried, error) {
 	body := map[string]core.ID{}
 	if id != "" {
 		body["id"] = id
 	}
 	var reply wire.Retried
 	err := q.c.post(ctx, &reply, body, "queues", name, "retry")
-	return reply.Retried, err
+	return manage.Retried{Jobs: reply.Retried, Going: core.ID(reply.Operation)}, err
 }
 
 // Drain deletes all messages of a queue and returns their number: POST
