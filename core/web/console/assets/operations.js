@@ -145,7 +145,7 @@ export function Operation({ id, params }) {
       <${Progress} o=${o} of=${Number(params.of) || 0} />
     </section>
     <section class="card"><${Facts} of=${[
-      ['Rate', `at most ${count(o.rate)} a second${speed(o)}`], ['By', o.by || 'a token without a name'],
+      ['Rate', `${o.rate ? `at most ${count(o.rate)} a second` : 'as fast as the database takes it'}${speed(o)}`], ['By', o.by || 'a token without a name'],
       ['Started', html`<${Exact} t=${o.created_at} />`], ['Finished', o.finished_at && html`<${Exact} t=${o.finished_at} />`], ['Those that match now', html`<a href=${list.href}>${list.text}</a>`], ['Id', html`<${Id} id=${o.id} />`],
     ]} /></section>
   <//>`;
