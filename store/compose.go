@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -43,38 +42,30 @@ func (d Dialect) selectRows(columns, from, where string) string {
 	return "SELECT " + columns + tables + " WHERE " + where
 }
 
-// selectKeys is a SELECT of the rows of a table whose key is in a list of keys, which may be long. See
-// onKeys.
+// selectKeys is a SELECT of the rows of a table whose keys are in a list. It is empty on databases
+// that have no such list, see keyList.
 func (d Dialect) selectKeys(columns, from, key string) string {
 	if d.keyList == "" {
-		return d.selectRows(columns, from, key+" = r.key")
+		return ""
 	}
 	return "SELECT " + columns + " FROM " + d.keyList + " CROSS JOIN " + d.sql(from) + " WHERE " + key + " = r.value"
 }
 
-// keysEach is how many keys a statement of a list has at most, if each key is a parameter.
-const keysEach = 1000
+// unlessKeys returns columns that selectKeys reads where it is not empty.
+func (d Dialect) unlessKeys(columns string) string {
+	if d.keyList != "" {
+		return ""
+	}
+	return columns
+}
 
-// onKeys makes the statements of selectKeys on a list of keys.
-func (d Dialect) onKeys(st statement, keys []string) (stmts []Stmt) {
-	if d.keyList == "" {
-		for part := range slices.Chunk(keys, keysEach) {
-			rows := make([][]any, len(part))
-			for i, key := range part {
-				rows[i] = []any{key}
-			}
-			stmts = append(stmts, st.on(rows...))
-		}
-		return stmts
-	}
-	if len(keys) == 0 {
-		return nil
-	}
+// onKeys makes a Stmt of selectKeys on a list of keys.
+func (st statement) onKeys(keys []string) Stmt {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		panic("store: encode keys: " + err.Error()) // strings always have a JSON form
 	}
-	return []Stmt{st.with(string(list))}
+	return st.with(string(list))
 }
 
 // selectOuter is a SELECT from the row source with a left join: one row of result for each row,

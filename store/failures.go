@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/order"
 )
 
 // failureText is the beginning of an error. Its unit is a character, except on MySQL: a byte.
 var failureText = `SUBSTR(last_error, 1, ` + strconv.Itoa(core.MaxFailureText) + `)`
 
-// A failureRange is the failed jobs of a lane in one index, newest first. Their ids are read piece by
+// A failureRange is the failed jobs of a lane in one index, newest first. They are read piece by
 // piece.
 type failureRange struct {
 	lane   core.Lane
@@ -23,19 +22,23 @@ type failureRange struct {
 	open   bool        // whether it may have jobs that belong to the answer
 }
 
-// A failure is a failed job whose error is not read yet.
+// A failure is a failed job.
 type failure struct {
-	id string
-	of *failureRange
+	id   string
+	of   *failureRange
+	text any // its error; nil if it is not read yet
 }
 
 // Failures lists failed jobs, the newest first. See core.Ledger. No index has the failed jobs of
-// all lanes in the order of their ids. So it reads the ids first, which the indexes have: a piece of
-// each lane, with a fair share of the limit. It goes on in the lanes that may still have jobs newer
-// than the oldest one that counts. It reads at most three times as many ids as it returns jobs, in a
-// few rounds; with one lane it reads each id once. Then it reads the errors of the jobs that it
-// returns, in the order of their ids. Jobs with neighbouring ids are on the same page of the
-// database, whatever their lanes, so each page is read once.
+// all lanes in the order of their ids. So it reads a piece of each lane, with a fair share of the
+// limit, and goes on in the lanes that may still have jobs newer than the oldest one that counts. It
+// reads at most three times as many jobs as it returns, in a few rounds; with one lane it reads each
+// job once.
+//
+// On SQLite and D1 it reads the ids first, which the indexes have, and then the errors of the jobs
+// that it returns, in the order of their ids. Jobs with neighbouring ids are on the same page of the
+// database, whatever their lanes, so each page is read once. PostgreSQL and MySQL take twice as long
+// for that as for the errors of each piece.
 //
 // On D1, where each row that is read is paid for, a call costs at most some 30,000 index entries and
 // 10,000 jobs, and twice FailureReach index entries for each lane with so many unfinished jobs.
@@ -52,17 +55,25 @@ func (s *Store) Failures(ctx context.Context, f core.FailureFilter) (page core.P
 	if err != nil {
 		return page, fmt.Errorf("list failed jobs: %w", err)
 	}
-	texts := s.textsOf(found[:min(limit, len(found))])
-	stmts := texts
-	if page.More = len(found) > limit; !page.More {
-		stmts = append(stmts, s.beyondReach(ranges)...)
+	page.More = len(found) > limit
+	found = found[:min(limit, len(found))]
+	var stmts []Stmt
+	if !page.More {
+		stmts = s.beyondReach(ranges)
+	}
+	beyond := len(stmts)
+	if s.dialect.keyList != "" && len(found) > 0 {
+		stmts = append(stmts, s.textsOf(found))
 	}
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
 		return core.Page[core.FailedJob]{}, fmt.Errorf("list failed jobs: %w", err)
 	}
-	page.Items = withTexts(found, results[:len(texts)])
-	page.More = page.More || slices.ContainsFunc(results[len(texts):], func(r Result) bool { return len(r.Rows) > 0 })
+	page.More = page.More || slices.ContainsFunc(results[:beyond], func(r Result) bool { return len(r.Rows) > 0 })
+	if len(results) > beyond {
+		addTexts(found, results[beyond].Rows)
+	}
+	page.Items = failedJobs(found)
 	return page, nil
 }
 
@@ -89,18 +100,22 @@ func (s *Store) failureRanges(ctx context.Context, f core.FailureFilter) (ranges
 	return ranges, nil
 }
 
-// findFailures returns the newest jobs of ranges together, up to most of them. Dead jobs are found
-// first: then few of the unfinished jobs, which are not in the order of their ids, are new enough to
-// count.
-func (s *Store) findFailures(ctx context.Context, f core.FailureFilter, ranges []*failureRange, most int) (found []failure, err error) {
+// findFailures returns the newest jobs of ranges together, up to most of them. On SQLite and D1 it finds
+// dead jobs first: then few of the unfinished jobs, which are not in the order of their ids, are new
+// enough to count. Elsewhere that would be a round trip more.
+func (s *Store) findFailures(ctx context.Context, f core.FailureFilter, ranges []*failureRange, most int) (found []*failure, err error) {
 	floor := "" // no job below this id counts
 	if !f.Since.IsZero() {
 		floor = string(core.FirstID(f.Since))
 	}
-	for _, status := range []core.Status{core.Dead, core.Retryable} {
+	turns := [][]core.Status{{core.Dead, core.Retryable}}
+	if s.dialect.keyList != "" {
+		turns = [][]core.Status{{core.Dead}, {core.Retryable}}
+	}
+	for _, turn := range turns {
 		quota := 0
 		for {
-			open := slices.DeleteFunc(slices.Clone(ranges), func(r *failureRange) bool { return r.status != status || !r.open || r.below <= floor })
+			open := slices.DeleteFunc(slices.Clone(ranges), func(r *failureRange) bool { return !slices.Contains(turn, r.status) || !r.open || r.below <= floor })
 			if len(open) == 0 {
 				break
 			}
@@ -124,7 +139,7 @@ func (s *Store) findFailures(ctx context.Context, f core.FailureFilter, ranges [
 	return found, nil
 }
 
-// failuresOf reads the ids of the next piece of a range.
+// failuresOf reads the next piece of a range.
 func (s *Store) failuresOf(r *failureRange, floor string, quota int) Stmt {
 	lane := string(r.lane)
 	if r.status == core.Dead {
@@ -134,56 +149,65 @@ func (s *Store) failuresOf(r *failureRange, floor string, quota int) Stmt {
 }
 
 // read returns the jobs of a piece. A piece with fewer rows than its quota is the last one.
-func (r *failureRange) read(rows [][]any, quota int) []failure {
-	jobs := make([]failure, len(rows))
+func (r *failureRange) read(rows [][]any, quota int) []*failure {
+	all, jobs := make([]failure, len(rows)), make([]*failure, len(rows))
 	for i, row := range rows {
-		jobs[i] = failure{rowKey(row), r}
+		all[i] = failure{id: rowKey(row), of: r}
+		jobs[i] = &all[i]
+		if len(row) > 1 {
+			jobs[i].text = row[1]
+		}
 		r.below = min(r.below, jobs[i].id) // the rows may be in any order
 	}
 	r.open = len(rows) == quota
 	return jobs
 }
 
-// newestFailures returns the newest of some jobs, newest first, and each once.
-func newestFailures(jobs []failure, most int) []failure {
-	order.Sort(jobs, func(a, b failure) int { return strings.Compare(b.id, a.id) })
-	jobs = slices.CompactFunc(jobs, func(a, b failure) bool { return a.id == b.id })
+// newestFailures returns the newest of some jobs, newest first, and each once. They are pointers since
+// all types share the code that sorts pointers, see package order.
+func newestFailures(jobs []*failure, most int) []*failure {
+	slices.SortFunc(jobs, func(a, b *failure) int { return strings.Compare(b.id, a.id) })
+	jobs = slices.CompactFunc(jobs, func(a, b *failure) bool { return a.id == b.id })
 	return jobs[:min(most, len(jobs))]
 }
 
 // textsOf reads the beginnings of the errors of jobs.
-func (s *Store) textsOf(found []failure) []Stmt {
+func (s *Store) textsOf(found []*failure) Stmt {
 	ids := make([]string, len(found))
 	for i, job := range found {
 		ids[i] = job.id
 	}
-	return s.dialect.onKeys(s.sql.failureTexts, ids)
+	return s.sql.failureTexts.onKeys(ids)
 }
 
-// withTexts returns jobs with the rows of textsOf. Jobs that were deleted in between are left out.
-func withTexts(found []failure, results []Result) []core.FailedJob {
-	texts, next := make([]*string, len(found)), 0
-	for _, result := range results {
-		for _, row := range result.Rows {
-			id := rowKey(row)
-			if next == len(found) || found[next].id != id { // mostly, the rows are in the order of the ids
-				var exists bool
-				next, exists = slices.BinarySearchFunc(found, id, func(job failure, id string) int { return strings.Compare(id, job.id) })
-				if !exists {
-					continue
-				}
+// addTexts adds the rows of textsOf to jobs, which are in order.
+func addTexts(found []*failure, rows [][]any) {
+	next := 0
+	for _, row := range rows {
+		id := rowKey(row)
+		if next == len(found) || found[next].id != id { // mostly, the rows are in the order of the ids
+			var exists bool
+			next, exists = slices.BinarySearchFunc(found, id, func(job *failure, id string) int { return strings.Compare(id, job.id) })
+			if !exists {
+				continue
 			}
-			text := textOf(row[1])
-			text = strings.ToValidUTF8(text[:min(len(text), core.MaxFailureText)], "")
-			texts[next] = &text
-			next++
 		}
+		found[next].text = row[1]
+		next++
 	}
-	jobs := make([]core.FailedJob, 0, len(found))
-	for i, job := range found {
-		if texts[i] != nil {
-			jobs = append(jobs, core.FailedJob{ID: core.ID(job.id), Lane: job.of.lane, Status: job.of.status, Error: *texts[i]})
+}
+
+// failedJobs returns jobs with the beginnings of their errors. Jobs that were deleted before their
+// errors were read are left out.
+func failedJobs(found []*failure) []core.FailedJob {
+	var jobs []core.FailedJob
+	for _, job := range found {
+		if job.text == nil {
+			continue
 		}
+		text := textOf(job.text)
+		text = strings.ToValidUTF8(text[:min(len(text), core.MaxFailureText)], "")
+		jobs = append(jobs, core.FailedJob{ID: core.ID(job.id), Lane: job.of.lane, Status: job.of.status, Error: text})
 	}
 	return jobs
 }

@@ -366,14 +366,16 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		jobsCanceled: listing{"jobs_canceled", t(`SELECT id AS job FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {from {canceled_lane}} AND {below {canceled_lane}}
 			ORDER BY {canceled_lane} DESC, id DESC LIMIT {limit}`)},
 
-		failuresDead: reading("failures_dead", t(`SELECT id FROM jobs{use jobs_dead}
-			WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}} ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)),
-		// The index has all columns of slice. The ids are compared first, since few are new enough.
-		failuresRetryable: reading("failures_retryable", t(`SELECT id FROM (SELECT id, status, due_at FROM jobs{use jobs_waiting}
-			WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at DESC LIMIT {limit}) AS slice
-			WHERE id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?)) ORDER BY id DESC LIMIT {limit}`)),
 		// MaxFailureText characters have as many bytes or more. On MySQL they are bytes.
-		failureTexts: reading("failure_texts", d.selectKeys(`jobs.id AS job, `+failureText+` AS error`, "jobs{use PRIMARY}", `jobs.id`)),
+		failuresDead: reading("failures_dead", t(`SELECT id`+d.unlessKeys(`, `+failureText+` AS error`)+` FROM jobs{use jobs_dead}
+			WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}} ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)),
+		// The index has all columns of slice. The ids are compared first, since few are new enough. Only
+		// the jobs that are found are read themselves.
+		failuresRetryable: reading("failures_retryable", t(`SELECT id`+d.unlessKeys(`, (SELECT `+failureText+` FROM jobs WHERE jobs.id = found.id) AS error`)+`
+			FROM (SELECT id FROM (SELECT id, status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?
+			ORDER BY due_at DESC LIMIT {limit}) AS slice WHERE id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+			ORDER BY id DESC LIMIT {limit}) AS found WHERE 1 = 1`)),
+		failureTexts: reading("failure_texts", d.selectKeys(`jobs.id AS job, `+failureText+` AS error`, "jobs", `jobs.id`)),
 		waitingBeyond: reading("waiting_beyond", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?
 			ORDER BY due_at DESC LIMIT 1 OFFSET {limit}`)),
 

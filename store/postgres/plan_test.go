@@ -194,7 +194,7 @@ var wanted = map[string]string{
 	"waiting_lanes": "jobs_waiting", "insert_events_if": "jobs_pkey",
 	"ack": "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",
 	"tally": "jobs_waiting", "tally_dead": "jobs_dead",
-	"failures_dead": "jobs_dead", "failures_retryable": "jobs_waiting", "failure_texts": "jobs_pkey", "waiting_beyond": "jobs_waiting",
+	"failures_dead": "jobs_dead", "failures_retryable": "jobs_waiting", "waiting_beyond": "jobs_waiting",
 	"drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead", "drain_jobs": "jobs_pkey", "drain_attempts": "attempts_pkey",
 	"insert_runs": "jobs_pkey", "insert_first_steps": "runs_pkey", "definition": "definitions_pkey",
 	"situations": "steps_pkey", "claimed_steps": "jobs_waiting", "above_taken": "jobs_waiting", "step_ids": "steps_path", "outline": "steps_path", "survey_open": "steps_path", "survey_failed": "steps_path",

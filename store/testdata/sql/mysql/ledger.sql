@@ -110,7 +110,7 @@ STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
 WHERE events.id = r.id_
 
 -- failures_dead
-SELECT id
+SELECT id, SUBSTR(last_error, 1, 512) AS error
 FROM jobs FORCE INDEX (`jobs_dead`)
 WHERE dead_lane IS NOT NULL
   AND dead_lane = ?
@@ -121,19 +121,25 @@ ORDER BY dead_lane DESC, id DESC
 LIMIT ?
 
 -- failures_retryable
-SELECT id
+SELECT id,
+  (SELECT SUBSTR(last_error, 1, 512)
+  FROM jobs
+  WHERE jobs.id = found.id) AS error
 FROM
-  (SELECT id, status, due_at
-  FROM jobs FORCE INDEX (`jobs_waiting`)
-  WHERE due_lane IS NOT NULL
-    AND due_lane = ?
-  ORDER BY due_at DESC
-  LIMIT ?) AS slice
-WHERE id >= ?
-  AND id < ?
-  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
-ORDER BY id DESC
-LIMIT ?
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs FORCE INDEX (`jobs_waiting`)
+    WHERE due_lane IS NOT NULL
+      AND due_lane = ?
+    ORDER BY due_at DESC
+    LIMIT ?) AS slice
+  WHERE id >= ?
+    AND id < ?
+    AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  ORDER BY id DESC
+  LIMIT ?) AS found
+WHERE 1 = 1
 
 -- waiting_beyond
 SELECT id
@@ -142,14 +148,6 @@ WHERE due_lane IS NOT NULL
   AND due_lane = ?
 ORDER BY due_at DESC
 LIMIT 1 OFFSET ?
-
--- failure_texts
-SELECT jobs.id AS job, SUBSTR(last_error, 1, 512) AS error
-FROM
-  (SELECT ? AS key_/*row*/
-  UNION ALL SELECT ?/*row*/) AS r
-STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
-WHERE jobs.id = r.key_
 
 -- jobs_waiting_lanes
 SELECT due_lane AS value

@@ -122,7 +122,7 @@ FROM unnest(?::text[]) AS r(id_), events
 WHERE events.id = r.id_
 
 -- failures_dead
-SELECT id
+SELECT id, SUBSTR(last_error, 1, 512) AS error
 FROM jobs
 WHERE status = 'dead'
   AND (lane, id) >= (?, ?)
@@ -131,19 +131,25 @@ ORDER BY lane DESC, id DESC
 LIMIT ?::bigint
 
 -- failures_retryable
-SELECT id
-FROM
-  (SELECT id, status, due_at
+SELECT id,
+  (SELECT SUBSTR(last_error, 1, 512)
   FROM jobs
-  WHERE due_at IS NOT NULL
-    AND lane = ?
-  ORDER BY due_at DESC
-  LIMIT ?::bigint) AS slice
-WHERE id >= ?
-  AND id < ?
-  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
-ORDER BY id DESC
-LIMIT ?::bigint
+  WHERE jobs.id = found.id) AS error
+FROM
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane = ?
+    ORDER BY due_at DESC
+    LIMIT ?::bigint) AS slice
+  WHERE id >= ?
+    AND id < ?
+    AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  ORDER BY id DESC
+  LIMIT ?::bigint) AS found
+WHERE 1 = 1
 
 -- waiting_beyond
 SELECT id
@@ -152,11 +158,6 @@ WHERE due_at IS NOT NULL
   AND lane = ?
 ORDER BY due_at DESC
 LIMIT 1 OFFSET ?::bigint
-
--- failure_texts
-SELECT jobs.id AS job, SUBSTR(last_error, 1, 512) AS error
-FROM unnest(?::text[]) AS r(key_), jobs
-WHERE jobs.id = r.key_
 
 -- jobs_waiting_lanes
 WITH RECURSIVE found (value) AS

@@ -135,17 +135,20 @@ LIMIT ? + 0
 -- failures_retryable
 SELECT id
 FROM
-  (SELECT id, status, due_at
-  FROM jobs
-  WHERE due_at IS NOT NULL
-    AND lane = ?
-  ORDER BY due_at DESC
-  LIMIT ? + 0) AS slice
-WHERE id >= ?
-  AND id < ?
-  AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
-ORDER BY id DESC
-LIMIT ? + 0
+  (SELECT id
+  FROM
+    (SELECT id, status, due_at
+    FROM jobs
+    WHERE due_at IS NOT NULL
+      AND lane = ?
+    ORDER BY due_at DESC
+    LIMIT ? + 0) AS slice
+  WHERE id >= ?
+    AND id < ?
+    AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  ORDER BY id DESC
+  LIMIT ? + 0) AS found
+WHERE 1 = 1
 
 -- waiting_beyond
 SELECT id
