@@ -57,6 +57,11 @@ func TestConsoleOfManyJobs(t *testing.T) {
 	if len(calls) < 10 {
 		t.Fatalf("the pages made the calls %v, want those of all pages", calls)
 	}
+	for _, call := range slices.Concat(tabs...) {
+		if !slices.Contains(calls, call.path) {
+			t.Errorf("the pages made the calls %v, want %s among them, as TestTabsBesideIntake makes it", calls, call.path)
+		}
+	}
 	if whole(1, 0) == 1 {
 		for _, call := range calls {
 			n, pause := 200, time.Duration(0)

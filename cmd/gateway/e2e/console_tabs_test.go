@@ -1,0 +1,179 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eventgateway/gateway/infra/test/receiver"
+)
+
+// A tabCall is a call that a page of the console makes again and again while it is visible.
+// TestConsoleOfManyJobs looks whether a browser makes it.
+type tabCall struct {
+	path  string
+	every time.Duration
+}
+
+// tabs are the calls of pages: the overview, the live events, the jobs and the failures. The frame around
+// each page reads the statistics.
+var tabs = func() [][]tabCall {
+	frame := tabCall{"api/stats", 5 * time.Second}
+	return [][]tabCall{
+		{frame, {"api/series?window=hour", 5 * time.Second}},
+		{frame, {"api/events?limit=50", 3 * time.Second}},
+		{frame, {"api/jobs?limit=50", 3 * time.Second}},
+		{frame, {"api/jobs/errors", 10 * time.Second}},
+	}
+}()
+
+// manyTabs is how many tabs are open, all of them visible, which takes as many screens.
+const manyTabs = 20
+
+// intakeRate is the live load beside the tabs, in events a second.
+const intakeRate = 200
+
+// TestTabsBesideIntake: while many tabs of the console are open, each event is accepted and each call of a
+// tab is answered. It reports p99 until an event was accepted, and the gateway's CPU, with the tabs and
+// without, windows in turns. GATEWAY_TORTURE_TABS is the number of jobs of a run whose figures count, of
+// which three in ten are dead; without it a short run has a few.
+func TestTabsBesideIntake(t *testing.T) {
+	t.Parallel()
+	jobs, turns, window := 2000, 1, 1500*time.Millisecond
+	if text := os.Getenv("GATEWAY_TORTURE_TABS"); text != "" {
+		var err error
+		if jobs, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("GATEWAY_TORTURE_TABS=%q, want a number", text)
+		}
+		turns, window = 5, 30*time.Second
+	}
+	r := receiver.New(t)
+	g := newGateway(t, manyConfig, r)
+	g.env = append(g.env, "GATEWAY_LOG=warn")
+	g.run("migrate", "up")
+	seedDelivered(g, jobs)
+	db := g.ledger()
+	_, err := db.db.Exec(`UPDATE jobs SET status = 'dead', last_error = 'status: 503 Service Unavailable, request ' || id WHERE substr(id, -1) IN ('1', '4', '7')`)
+	db.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.start()
+	<-time.After(window / 4) // after the chores of a start
+	var took [2][]time.Duration
+	var cpu [2][]float64
+	for range turns {
+		for with := range 2 {
+			end := func() int { return 0 }
+			if with == 1 {
+				end = openTabs(t, g)
+			}
+			before, began := g.ticks(), time.Now()
+			took[with] = append(took[with], intakeP99(t, g, window))
+			cpu[with] = append(cpu[with], float64(g.ticks()-before)/time.Since(began).Seconds())
+			if calls := end(); with == 1 && calls < manyTabs*2 {
+				t.Errorf("the tabs made %d calls in %s, want %d at least", calls, window, manyTabs*2)
+			}
+		}
+	}
+	load, _ := os.ReadFile("/proc/loadavg")
+	without, with := exactly(took[0], 50), exactly(took[1], 50)
+	t.Logf("%d jobs, %d tabs, %d events/s, load of the machine %s: p99 without %v, with %v, ratio %.2f (%v, %v); CPU in percent of a core %.1f, %.1f",
+		jobs, manyTabs, intakeRate, strings.TrimSpace(string(load)), without, with, float64(with)/float64(without), took[0], took[1], cpu[0], cpu[1])
+	g.stop()
+}
+
+// openTabs has tabs make their calls until the returned function is called, which returns how many calls
+// were answered.
+func openTabs(t *testing.T, g *gateway) (end func() int) {
+	t.Helper()
+	a := g.post("/console/session", `{"token": "admin-admin-admin-admin-admin"}`)
+	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
+	if a.status != http.StatusOK || cookie == "" {
+		t.Fatalf("sign in = %d %s", a.status, a.body)
+	}
+	var answered atomic.Int64
+	var open sync.WaitGroup
+	closed := make(chan struct{})
+	for i := range manyTabs {
+		browser := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 6}}
+		for _, call := range tabs[i%len(tabs)] {
+			open.Go(func() {
+				defer browser.CloseIdleConnections()
+				next := time.NewTimer(time.Duration(i) * 50 * time.Millisecond) // tabs are not opened at once
+				defer next.Stop()
+				for {
+					select {
+					case <-next.C:
+					case <-closed:
+						return
+					}
+					if err := askAs(browser, g.url("/console/"+call.path), cookie); err != nil {
+						t.Error(err)
+						return
+					}
+					answered.Add(1)
+					next.Reset(call.every)
+				}
+			})
+		}
+	}
+	return func() int {
+		close(closed)
+		open.Wait()
+		return int(answered.Load())
+	}
+}
+
+// askAs makes a call with the cookie of a session, and reads the reply.
+func askAs(c *http.Client, url, cookie string) error {
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Cookie", cookie)
+	reply, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if _, err := io.Copy(io.Discard, reply.Body); err != nil || reply.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s, %v", url, reply.Status, err)
+	}
+	return nil
+}
+
+// intakeP99 sends events at a fixed rate for a window, and returns the p99 until they were accepted.
+func intakeP99(t *testing.T, g *gateway, window time.Duration) time.Duration {
+	t.Helper()
+	var mu sync.Mutex
+	var took []time.Duration
+	var senders sync.WaitGroup
+	body := fmt.Sprintf(`{"text": "%01000d"}`, 1)
+	tick := time.NewTicker(time.Second / intakeRate)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < window; {
+		at := <-tick.C
+		senders.Go(func() {
+			a, err := fetch(pooled, request{method: http.MethodPost, url: g.url("/events/shop/order.created"), body: body, headers: []string{"Authorization", "Bearer admin-admin-admin-admin-admin"}})
+			end := time.Since(at)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || a.status != http.StatusAccepted {
+				t.Errorf("POST = %d %s, %v", a.status, a.body, err)
+			}
+			took = append(took, end)
+		})
+	}
+	senders.Wait()
+	return exactly(took, 99)
+}
