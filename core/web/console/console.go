@@ -18,9 +18,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -48,8 +48,10 @@ type Files struct {
 	Files   map[string]File // by name
 }
 
-// page is the name of the page. In it, slot stands for the version, and modules for links that load all
-// scripts at once: a browser would find each only when it has read those that import it.
+// page is the name of the page. In it, slot stands for the version, and modules for links that load
+// at once the scripts that the first page needs: a browser would find each only when it has read those
+// that import it. The scripts of other pages are imported later, so that the first page does not wait for
+// them.
 const (
 	page    = "index.html"
 	slot    = "VERSION"
@@ -100,15 +102,29 @@ func load() *Files {
 		panic("console: " + err.Error()) // the files are in the program
 	}
 	var links bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(all.Files)) {
-		if path.Ext(name) == ".js" {
-			fmt.Fprintf(&links, `<link rel="modulepreload" href="console/assets/%s/%s">`+"\n", slot, name)
-		}
+	for _, name := range all.imported("app.js") {
+		fmt.Fprintf(&links, `<link rel="modulepreload" href="console/assets/%s/%s">`+"\n", slot, name)
 	}
 	all.Page = bytes.ReplaceAll(all.Page, []byte(modules), links.Bytes())
 	all.Version = hex.EncodeToString(hash.Sum(nil)[:8])
 	all.Page = bytes.ReplaceAll(all.Page, []byte(slot), []byte(all.Version))
 	return all
+}
+
+// imported returns a script and the scripts without which it does not run, in the order in which a browser
+// would find them.
+func (f *Files) imported(name string) []string {
+	names := []string{name}
+	for i := 0; i < len(names); i++ {
+		for line := range strings.Lines(string(f.Files[names[i]].Text)) {
+			_, after, found := strings.Cut(line, "from './")
+			next, _, _ := strings.Cut(after, "'")
+			if found && strings.HasPrefix(line, "import ") && !slices.Contains(names, next) {
+				names = append(names, next)
+			}
+		}
+	}
+	return names
 }
 
 // compress returns a text as gzip has it.

@@ -63,7 +63,19 @@ export function query(path, parameters = {}) {
   return text ? path + '?' + text : path;
 }
 
-export const readText = (path, parameters) => call('GET', query('api/' + path, parameters));
+const begun = {};
+
+// ahead begins to read what the first page will ask for, while the session is read. The first read of the path
+// gets the answer, or reads itself if there is none.
+export function ahead(path) {
+  begun[path] = call('GET', 'api/' + path).catch(() => null);
+}
+
+export const readText = async (path, parameters) => {
+  const at = query(path, parameters), early = begun[at];
+  delete begun[at];
+  return (await early) ?? call('GET', 'api/' + at);
+};
 export const read = async (path, parameters) => parsed(await readText(path, parameters));
 export const change = async (path, body = {}) => parsed(await call('POST', 'api/' + path, JSON.stringify(body)));
 

@@ -1,35 +1,44 @@
 // The frame of the console: signing in, the list of pages, keys.
 import { html, render, useEffect, useRef, useState } from './lib.js';
-import { onSignedOut, read, session, useRead } from './api.js';
+import { ahead, onSignedOut, read, session, useRead } from './api.js';
 import { place, set, setting, to, usePlace } from './place.js';
 import { count, Me, Page, plural, Problem, tell, Told, useMay } from './ui.js';
 import { Overview } from './overview.js';
-import { Event, Events } from './events.js';
-import { Failures, Job, Jobs } from './jobs.js';
-import { Queue, Queues } from './queues.js';
-import { Lines } from './lines.js';
-import { Run, Runs } from './runs.js';
-import { Operation, Operations } from './operations.js';
-import { Audit } from './audit.js';
-import { Chapter, Manual } from './manual.js';
-import { Configuration, Holds, Schedules } from './flow.js';
+
+// Other pages come with modules of their own, which the first page does not wait for. They are loaded when
+// a page is opened, and all of them soon after the first page: after an update of the gateway, a page that is
+// open would not find them any more.
+const names = ['events', 'jobs', 'queues', 'lines', 'runs', 'operations', 'flow', 'audit', 'manual'];
+const loaded = {};
+const load = async (name) => (loaded[name] ||= await import(`./${name}.js`));
+const loadAll = () => names.forEach((name) => load(name).catch(() => {})); // the page of a module that is missing says so
+
+// later returns a page that is in a module.
+const later = (name, part) => (props) => {
+  const [error, put] = useState();
+  useEffect(() => {
+    if (!loaded[name]) load(name).then(() => put(null), put);
+  }, []);
+  if (loaded[name]) return html`<${loaded[name][part]} ...${props} />`;
+  return error ? html`<${Problem} error=${{ message: 'The gateway does not answer, or it has a new version.' }} again=${() => location.reload()} />` : html`<p class="muted" aria-busy="true">Reading …</p>`;
+};
 
 // The pages: the first part of the path, the text in the list, the page, the page of one of them, and the role
 // that it needs if a reader may not see it.
 const pages = [
   { path: '', text: 'Overview', page: Overview },
-  { path: 'events', text: 'Events', page: Events, one: Event },
-  { path: 'jobs', text: 'Jobs', page: Jobs, one: Job },
-  { path: 'failures', text: 'Failures', page: Failures, bubble: (s) => s.jobs.dead, of: 'dead job' },
-  { path: 'queues', text: 'Queues', page: Queues, one: Queue },
-  { path: 'lines', text: 'Lines', page: Lines, bubble: (s) => [...s.handlers, ...s.queues].reduce((n, c) => n + (c.lines_stopped || 0), 0), of: 'stopped line' },
-  { path: 'runs', text: 'Workflow runs', page: Runs, one: Run },
-  { path: 'operations', text: 'Operations', page: Operations, one: Operation },
-  { path: 'schedules', text: 'Schedules', page: Schedules },
-  { path: 'holds', text: 'Holds', page: Holds },
-  { path: 'configuration', text: 'Configuration', page: Configuration },
-  { path: 'audit', text: 'Audit', page: Audit, role: 'admin' },
-  { path: 'manual', text: 'Manual', page: Manual, one: Chapter },
+  { path: 'events', text: 'Events', page: later('events', 'Events'), one: later('events', 'Event') },
+  { path: 'jobs', text: 'Jobs', page: later('jobs', 'Jobs'), one: later('jobs', 'Job') },
+  { path: 'failures', text: 'Failures', page: later('jobs', 'Failures'), bubble: (s) => s.jobs.dead, of: 'dead job' },
+  { path: 'queues', text: 'Queues', page: later('queues', 'Queues'), one: later('queues', 'Queue') },
+  { path: 'lines', text: 'Lines', page: later('lines', 'Lines'), bubble: (s) => [...s.handlers, ...s.queues].reduce((n, c) => n + (c.lines_stopped || 0), 0), of: 'stopped line' },
+  { path: 'runs', text: 'Workflow runs', page: later('runs', 'Runs'), one: later('runs', 'Run') },
+  { path: 'operations', text: 'Operations', page: later('operations', 'Operations'), one: later('operations', 'Operation') },
+  { path: 'schedules', text: 'Schedules', page: later('flow', 'Schedules') },
+  { path: 'holds', text: 'Holds', page: later('flow', 'Holds') },
+  { path: 'configuration', text: 'Configuration', page: later('flow', 'Configuration') },
+  { path: 'audit', text: 'Audit', page: later('audit', 'Audit'), role: 'admin' },
+  { path: 'manual', text: 'Manual', page: later('manual', 'Manual'), one: later('manual', 'Chapter') },
 ];
 
 // themes are what the switch goes through; "" follows the system.
@@ -133,6 +142,10 @@ function Frame({ me, leave }) {
   }, [now.path[0]]);
   useKeys(help, () => again((n) => n + 1));
   const stats = useRead(() => read('stats'), [round], 5000);
+  useEffect(() => {
+    const timer = setTimeout(loadAll, 500);
+    return () => clearTimeout(timer);
+  }, []);
   const [first, ...rest] = now.path;
   const admin = useMay('admin');
   const mine = pages.filter((p) => admin || p.role !== 'admin');
@@ -192,4 +205,10 @@ function App() {
   return html`<${Me.Provider} value=${me}><${Frame} me=${me} leave=${me.open ? null : leave} /><//>`;
 }
 
+const [first] = place().path;
+if (first !== 'sign-in') {
+  ahead('stats');
+  if (first) loadAll(); // the first page is one of them
+  else ahead('topology');
+}
 render(html`<${App} />`, document.body);
