@@ -168,20 +168,9 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 			w.WriteHeader(http.StatusConflict)
 		}
 	})
-	// The stories mend these by a request.
-	mends := func(name, path string, status int, answer string) {
-		var ok atomic.Bool
-		r.On("/mend-"+name, func(int, http.ResponseWriter, *http.Request) { ok.Store(true) })
-		r.On(path, func(_ int, w http.ResponseWriter, _ *http.Request) {
-			if !ok.Load() {
-				w.WriteHeader(status)
-				fmt.Fprint(w, answer)
-			}
-		})
-	}
-	mends("printer", "/label", http.StatusInternalServerError, "the printer has no paper")
-	mends("fragile", "/fragile", http.StatusServiceUnavailable, "")
-	mends("breaking", "/breaking", http.StatusInternalServerError, "")
+	failsUntilMended(r, "printer", "/label", http.StatusInternalServerError, "the printer has no paper")
+	failsUntilMended(r, "fragile", "/fragile", http.StatusServiceUnavailable, "")
+	failsUntilMended(r, "breaking", "/breaking", http.StatusInternalServerError, "")
 	r.On("/mended", func(_ int, w http.ResponseWriter, _ *http.Request) {
 		if !mended.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -209,6 +198,19 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 	mended.Store(true)
 	earlierMinutes(t, db.db)
 	return g, r
+}
+
+// failsUntilMended answers requests to a path with a failure, until a story mends it by a request to
+// /mend- and its name.
+func failsUntilMended(r *receiver.Receiver, name, path string, status int, answer string) {
+	var ok atomic.Bool
+	r.On("/mend-"+name, func(int, http.ResponseWriter, *http.Request) { ok.Store(true) })
+	r.On(path, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		if !ok.Load() {
+			w.WriteHeader(status)
+			fmt.Fprint(w, answer)
+		}
+	})
 }
 
 // A toldStory is a story as stories.mjs prints it.

@@ -3,7 +3,7 @@
 //   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
 //    "link": "an address of gateway console", "receiver": "http://...", "chapters": ["first-steps", ...], "curl": "gateway inspect --curl of the job of sent",
-//    "stories": ["name", ...] or null for all but those of many jobs}
+//    "stories": ["name", ...] or null for all but those of other gateways}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}, and what it measured as "figures"
 // and "calls". Every page of every story
@@ -924,8 +924,44 @@ const watch = (page, selector) => page.addInitScript((selector) => {
   }).observe(document, { childList: true, subtree: true });
 }, selector);
 
-// Stories of a gateway with many jobs. They are told by name only.
-const ofMany = {
+// Stories of a new gateway, and of one with many jobs. They are told by name only.
+const ofOthers = {
+  // A person opens the console of make run and reads nothing else: it says that nothing has come in and how
+  // to send something. The event is delivered to one handler; the other one fails, is tried again, and dies,
+  // as its page shows without a reload. What was answered is read, and the job is retried with success.
+  async 'the first minutes'(browser) {
+    const tab = await Tab.open(browser, { role: null, at: given.link.slice(given.console.length) });
+    const { page } = tab;
+    await tab.heading('Overview');
+    await page.getByRole('heading', { name: 'Nothing has come in yet' }).waitFor();
+    await tab.all('first-overview');
+    await tab.press(page.getByRole('link', { name: 'Events', exact: true }));
+    await page.getByText('No event has come in yet.').waitFor();
+    await tab.picture('first-events');
+    await tab.press(page.getByRole('button', { name: 'Send an event' }));
+    await tab.press(page.getByRole('dialog').getByRole('button', { name: 'Send', exact: true }));
+    await tab.heading('order.paid');
+    await page.getByRole('row', { name: /^echo .*completed/ }).waitFor();
+    await page.getByRole('row', { name: /^own .*retryable .*503.*waits for its time/ }).waitFor();
+    await page.getByRole('row', { name: /^own .*dead 3 of 3 .*503/ }).waitFor();
+    await tab.picture('first-event');
+    await tab.press(page.getByRole('link', { name: 'own', exact: true }));
+    await tab.heading('own');
+    await page.getByText('Attempt 3').waitFor();
+    await tab.press(page.getByText('Reply', { exact: true }).first());
+    await page.getByText('not yet').first().waitFor();
+    await tab.all('first-failure');
+    await fetch(given.receiver + '/mend-own');
+    await tab.press(page.getByRole('button', { name: 'Retry' }));
+    await tab.press(page.getByRole('dialog', { name: 'Retry' }).getByRole('button', { name: 'Retry' }));
+    await page.getByText('Attempt 4').waitFor();
+    await page.getByText('completed').first().waitFor();
+    await tab.press(page.getByRole('link', { name: 'Overview' }));
+    await page.getByRole('link', { name: /own .*1 done/ }).waitFor();
+    check((await page.getByRole('heading', { name: 'Nothing has come in yet' }).count()) === 0, 'the overview still says that nothing has come in');
+    await tab.end();
+  },
+
   // Among many delivered jobs, a failed one is found by its error, and its attempts are read.
   async 'find one failed delivery among many'(browser) {
     const tab = await Tab.open(browser);
@@ -1001,7 +1037,7 @@ const ofMany = {
 };
 
 const browser = await chromium.launch({ executablePath: given.browser, args: ['--no-sandbox'] });
-for (const [story, tell] of Object.entries(given.stories ? { ...stories, ...ofMany } : stories)) {
+for (const [story, tell] of Object.entries(given.stories ? { ...stories, ...ofOthers } : stories)) {
   if (given.stories && !given.stories.includes(story)) continue;
   const began = Date.now();
   let problem = null, measured;

@@ -55,9 +55,9 @@ export function Schedules() {
     <${Problem} error=${error} again=${again} />
     <${Table} caption="Sources of type cron" rows=${rows} empty="No source has a schedule." link=${(r) => to(['events'], { source: r.name })} columns=${[
       { name: 'Source', cell: (r) => r.name },
-      { name: 'Schedule', cell: (r) => html`<code>${r.schedule}</code>` },
+      { name: 'Schedule', class: 'short', cell: (r) => html`<code>${r.schedule}</code>` },
       { name: 'Zone', cell: (r) => r.timezone },
-      { name: 'Next times', class: 'text', cell: (r) => (r.next || []).map((t) => html`<div><${Exact} t=${t} /> (<${Ago} t=${t} />)</div>`) },
+      { name: 'Next times', class: 'short', cell: (r) => (r.next || []).map((t) => html`<div><${Exact} t=${t} /> (<${Ago} t=${t} />)</div>`) },
       { name: 'Consumers', class: 'text', cell: (r) => data.consumers.filter((c) => c.source === r.name).map((c) => c.name).join(', ') || 'none' },
     ]} />
   <//>`;

@@ -23,9 +23,12 @@ function waits(w) {
   return html`waits for ${text}${until}${w.place ? `, place ${count(w.place)}` : ''}${w.job && html` behind <a href=${to(['jobs', w.job])}>a job</a>`}${w.reason && html`: ${w.reason}`}`;
 }
 
+// cause links to what a job was made for: an event, or an operation.
+const cause = (j) => html`<a href=${to([j.handler.startsWith('operation/') ? 'operations' : 'events', j.event_id])}><${Id} id=${j.event_id} /></a>`;
+
 // consumer says of whom a job is: a workflow and the step, or a name and the line.
 function consumer(j) {
-  if (j.step) return html`${j.handler.slice(0, -j.step.length - 1)}<span class="sub">step ${j.step}</span>`;
+  if (j.step) return html`${j.handler.slice(0, -j.step.length - 1)}<span class="sub">${j.step}</span>`;
   return j.line ? html`${j.handler}<span class="sub">line ${j.line}</span>` : j.handler;
 }
 
@@ -39,7 +42,7 @@ export function JobTable({ rows, empty, busy, event = true, caption = 'Jobs', re
     { name: 'Attempts', class: 'n', cell: tries },
     { name: 'Created', class: 'short', cell: (r) => html`<${Ago} t=${r.created_at} />` },
     { name: 'Last error, or why it waits', class: 'text', cell: (r) => html`${r.last_error ? visible(r.last_error) : ''}${r.waiting && html`<span class="sub">${waits(r.waiting)}</span>`}` },
-    ...(event ? [{ name: 'Event', cell: (r) => html`<a href=${to(['events', r.event_id])}><${Id} id=${r.event_id} /></a>` }] : []),
+    ...(event ? [{ name: 'Event', cell: (r) => cause(r) }] : []),
     ...(retried ? [{ name: '', cell: (r) => r.status === 'dead' && retryable(r) && html`<${Retry} id=${r.id} done=${retried} />` }] : []),
   ]} />`;
 }
@@ -148,7 +151,7 @@ export function Job({ id }) {
     <${Problem} error=${error} />
     ${data.waiting && html`<p class="note">This job ${waits(data.waiting)}.</p>`}
     <section class="card"><${Facts} of=${[
-      ['Status', html`<${Status} is=${data.status} />`], ['Attempts', tries(data)], ['Event', html`<a href=${to(['events', data.event_id])}><${Id} id=${data.event_id} /></a>`],
+      ['Status', html`<${Status} is=${data.status} />`], ['Attempts', tries(data)], [data.handler.startsWith('operation/') ? 'Operation' : 'Event', cause(data)],
       ['Created', html`<${Exact} t=${data.created_at} />`], ['Due', data.scheduled_at && !data.completed_at && html`<${Exact} t=${data.scheduled_at} />`], ['Finished', data.completed_at && html`<${Exact} t=${data.completed_at} />`],
       ['Line', data.line && html`<a href=${to(['lines'], { consumer: data.handler, key: data.line })}>${visible(data.line)}</a>`], ['Workflow run', data.workflow_run_id && html`<a href=${to(['runs', data.workflow_run_id])}>${data.step}</a>`], ['Id', html`<${Id} id=${data.id} />`],
       ['Last error', data.last_error && visible(data.last_error), true],

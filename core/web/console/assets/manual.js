@@ -61,7 +61,7 @@ export function Manual({ params }) {
     ${!data && !error && html`<p class="muted" aria-busy="true">Reading …</p>`}
     ${data && words.length > 0 && html`<p class="muted" role="status">${found.length ? plural(found.length, 'section') : 'No section'} with ${words.length > 1 ? 'all of these words' : 'this word'}.${found.length > most ? ` The first ${most} are shown.` : ''}</p>
       <ol class="tries">${found.slice(0, most).map((s) => html`<li key=${s.chapter.name + s.at}><a class="open" href=${to([...path, s.chapter.name], { at: s.at })}>${s.chapter.title}${s.title && ' › ' + s.title}</a><${Snippet} text=${s.text} words=${words} /></li>`)}</ol>`}
-    ${data && !words.length && html`<ol class="tries chapters">${data.map((c) => html`<li key=${c.name}><a class="open" href=${to([...path, c.name])}>${c.title}</a><p class="muted">${c.about}</p></li>`)}</ol>`}
+    ${data && !words.length && html`<ol class="tries chapters">${data.map((c) => html`<li key=${c.name}><a class="open" href=${to([...path, c.name])}>${c.title}</a>${c.about !== c.title && html`<p class="muted">${c.about}</p>`}</li>`)}</ol>`}
   <//>`;
 }
 

@@ -111,13 +111,13 @@ export function Overview({ params, stats }) {
     ${topology.data.sources.length ? html`<${Picture} topology=${topology.data} now=${now} did=${did} window=${params.window === 'day' ? 'day' : 'hour'} />` : html`<p class="empty">No source is configured. A source is where events come in.</p>`}
     <${Table} caption="Consumers" rows=${rows} empty="No handler, queue or workflow is configured." link=${(r) => to(['jobs'], { handler: r.name })} columns=${[
       { name: 'Consumer', cell: (r) => r.name },
+      { name: 'State', class: 'short', cell: (r) => html`<${State} of=${trouble(r)} />` },
       { name: 'Due', class: 'n', cell: (r) => html`<${Count} n=${r.available} />` },
       { name: 'Scheduled', class: 'n', cell: (r) => html`<${Count} n=${r.scheduled + r.waiting} />` },
       { name: 'Running', class: 'n', cell: (r) => html`<${Count} n=${r.running} />` },
       { name: 'Retrying', class: 'n', cell: (r) => html`<${Count} n=${r.retryable} />` },
       { name: 'Dead', class: 'n', cell: (r) => (r.dead ? html`<a href=${to(['jobs'], { handler: r.name, status: 'dead' })}>${count(r.dead)}</a>` : html`<${Count} n=${0} />`) },
       { name: 'Oldest due', class: 'n', cell: (r) => (r.oldest_due_seconds === null ? html`<span class="zero">–</span>` : span(r.oldest_due_seconds)) },
-      { name: 'State', class: 'short', cell: (r) => html`<${State} of=${trouble(r)} />` },
       ...(broken ? [{ name: '', cell: (r) => r.circuit_breaker && r.circuit_breaker !== 'closed' && html`<${Reset} name=${r.name} done=${stats.again} />` }] : []),
     ]} />
   <//>`;

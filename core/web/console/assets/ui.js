@@ -37,7 +37,7 @@ export function exact(t) {
 
 // span returns a number of seconds in words.
 export function span(s) {
-  if (s < 1) return Math.round(s * 1000) + ' ms';
+  if (s < 1) return s < 0.0005 ? '<1 ms' : Math.round(s * 1000) + ' ms';
   if (s < 90) return Math.round(s) + ' s';
   if (s < 5400) return Math.round(s / 60) + ' min';
   if (s < 129600) return Math.round(s / 3600) + ' h';
