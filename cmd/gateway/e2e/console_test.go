@@ -255,7 +255,7 @@ func tellStories(t *testing.T, dir string, given map[string]any, want int) (all 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "node", "stories.mjs", string(argument))
 	c.Dir = dir
