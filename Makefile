@@ -84,23 +84,35 @@ generate: ## write the Go code of the .proto files anew
 	cd proto/generate && $(GO) run .
 
 # Without vet: make check runs it once, with more checks than go test. In continuous integration no
-# result of an earlier run counts. The tests of whole programs (WHOLE) have deadlines, so they run one
-# package at a time. The attacks measure latencies, so they run alone.
+# result of an earlier run counts. More packages run at a time than there are processors (MANY), since
+# most tests wait for timers, syncs or database servers; the packages that take longest come first. The
+# tests of whole programs (WHOLE) have deadlines, so they run one package at a time. They leave most of
+# the processors' time unused, and "make aside" takes it at the lowest priority. The attacks measure
+# latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -vet=off -timeout 30m $(FRESH)
 UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
-RACING      := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=false)' $(TESTED) -race -short
+RACED       := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=false)'
+RACING      := $(RACED) $(TESTED) -race -short
+MANY        := -p 4 -parallel 4
+ASIDE       := $(MAKE) aside
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
-test: deps ## run everything: all tests, then the race detector, then each fuzz target for a moment
-	$(TESTED) $$($(GO) list ./... | grep -Ev '/e2e$$|/cmd/bench$$')
-	$(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
+test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
+	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$')
+	infra/test/beside '$(ASIDE)' $(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
+	$(MAKE) race
+
+# What only computes: the modules with libraries that the gateway does not have, the fuzz targets, and
+# the compilation of all packages for the race detector.
+.PHONY: aside
+aside:
 	cd store/mysql/mysql8 && $(TESTED) ./...
 	cd core/config/remote/cloud/emulators && $(TESTED) ./...
 	cd core/verify/libraries && $(TESTED) ./...
-	$(MAKE) race
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
+	$(RACED) $(GO) list -race -test -deps -export -tags '$(TAGS)' ./core/... ./store/... ./cmd/gateway/... >/dev/null
 
 # The race detector costs minutes, so it runs where goroutines share memory. Left out are:
 #
@@ -123,10 +135,10 @@ RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
 SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(RACING) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
+	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
 	$(RACING) -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql
 	$(RACING) -run '$(CLAIMS)' ./store/hosted
-	GATEWAY_TEST_SERVERS=none $(RACING) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
+	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
