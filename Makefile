@@ -95,11 +95,14 @@ UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
 RACED       := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=false)'
 RACING      := $(RACED) $(TESTED) -race -short
 MANY        := -p 4 -parallel 4
+# Packages that make test runs under the race detector alone, where they take a few seconds: the result
+# says the same. No test of theirs depends on -short, on the detector or on allocations (TestOnce).
+ONCE        := core/(alert|curl|lines|manage|operate|preview|pull|retention|series|telemetry/traces|units|verify|web|web/lambda|worker)
 ASIDE       := $(MAKE) aside
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
-	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$')
+	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$|/$(ONCE)$$')
 	infra/test/beside '$(ASIDE)' $(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
 	$(MAKE) race
