@@ -39,7 +39,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	// Most tests wait for processes and for times that cannot be shortened.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	// A shell without job control starts background jobs with SIGINT ignored, and programs
