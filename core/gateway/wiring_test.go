@@ -27,7 +27,7 @@ import (
 // service is tested in its own package.
 
 // patience is how long a test waits for an expected event.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // A spy is a store that reports its calls.
 type spy struct {
