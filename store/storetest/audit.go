@@ -16,7 +16,7 @@ import (
 const (
 	saysRecord      = "Record stores the entry of the context's [Change] in a commit of its own"
 	saysRecordNone  = "It stores nothing if the context has no Change"
-	saysAudit       = "The other methods that change something for an operator store the entry in the commit of the change: those of Operations and Holds, BeginOperation, EndOperation, CloseBreakers, Skip and Transit"
+	saysAudit       = "The other methods that change something for an operator store the entry in the commit of the change: the methods of Operations and Holds, BeginOperation, EndOperation, CloseBreakers, Skip and Transit"
 	saysAuditNone   = "A call that finds nothing to change stores no entry"
 	saysAuditOne    = "A change of several calls or commits has one entry, in the first of the commits"
 	saysAuditAgain  = "Sending a change again stores no second entry"

@@ -11,7 +11,7 @@ import (
 // Checks of the counts of minutes. A failure means that a curve shows more or less than happened.
 
 const (
-	saysCount       = "CountMinutes stores what a process counted: one row for each minute and lane"
+	saysCount       = "CountMinutes stores the counts of a process: one row for each minute and lane"
 	saysCountHigher = "Counts of a row that the process has stored before take the place of the earlier ones, unless their sum is lower"
 	saysCountAgain  = "So storing the same counts again changes nothing"
 	saysSum         = "SumMinutes returns the sums over all processes of the minutes from one time until before another, for each lane and each step of time in which something was counted"

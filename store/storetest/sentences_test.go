@@ -26,7 +26,7 @@ var unchecked = map[string]string{
 	"An Inbox stores events":                                                         "a title",
 	"A Worklist leases due work and records its outcomes":                            "a title",
 	"A Counter settles and extends the jobs that consumers of a queue have received": "a title",
-	"Of the unfinished jobs of a lane it reads those that are due last, up to FailureReach; More is true as well if a lane has more of them":                "store/sqlite, which can make as many quickly",
+	"Of the unfinished jobs of a lane it reads the jobs that are due last, up to FailureReach; More is true as well if a lane has more of them":             "store/sqlite, which can make as many quickly",
 	"It reads at most MaxDepth unfinished jobs of a lane, the first due of them":                                                                            "store/sqlite, which can make as many quickly",
 	"It counts up to MaxDepth, and may be too high if there are more than ten times as many dead or canceled jobs":                                          "store/sqlite, which can make as many quickly",
 	"It reads as many entries of an index as there are newer events":                                                                                        "a cost, which the drivers' plans show",
@@ -43,13 +43,13 @@ var unchecked = map[string]string{
 	"Runs stores the changes of workflow runs":                                                                                                              "a title",
 	"A Chronicle answers queries about runs":                                                                                                                "a title",
 	"Lines has the calls that only lanes with lines need":                                                                                                   "a title",
-	"An Audit keeps who changed what":                                                                                                                       "a title",
-	"Nothing but PurgeAudit deletes an entry, and nothing changes one":                                                                                      "no other method has a statement for it",
+	"An Audit keeps the entries of changes":                                                                                                                 "a title",
+	"Only PurgeAudit deletes an entry, and no method changes one":                                                                                           "no other method has a statement for it",
 	"It is for a change that no other method of the store makes":                                                                                            "a reason",
 	"See [Line]": "a reference",
-	"Minutes keeps how much happened in each minute":                                                               "a title",
-	"An OperationLog stores operations and does their slices":                                                      "a title",
-	"Otherwise the caller reads from the old cursor again: the matches that it finds then are those that are left": "a demand on callers",
+	"Minutes keeps how much happened in each minute":                                                "a title",
+	"An OperationLog stores operations and does their slices":                                       "a title",
+	"Otherwise the caller reads from the old cursor again: it then finds the matches that are left": "a demand on callers",
 }
 
 // TestEachSentenceHasACheck requires a check for each sentence of the roles' comments, and a
