@@ -56,7 +56,7 @@ func TestDoctorFromOutside(t *testing.T) {
 		{"behind", distant{health: stub{status: 200, body: `{"status":"ok","queue_depth":3,"config":{"state":"unreachable","since":"\u001b"}}`}, token: "t"},
 			`warning  server    the gateway at $AT does not follow its newest configuration since \x1b: unreachable; its log says why` + "\n" + taken + closed, exitDone},
 		{"a page", distant{health: stub{status: 200, body: "<html>", foreign: true}},
-			"failed   server  what answers at $AT is not a gateway: 200 OK; give the address of one with --url\n", exitFailed},
+			"failed   server  the server at $AT is not a gateway: 200 OK; give the address of one with --url\n", exitFailed},
 		{"recovering", distant{health: well, token: "t", stats: `{"handlers":[{"name":"mail\u202e","circuit_breaker":"open"},{"name":"stock","circuit_breaker":"closed"},{"name":"bill","circuit_breaker":"half-open"}]}`},
 			fine + taken + `warning  breakers  that of handler mail\u202e is open: too many deliveries failed in a row; "gateway jobs list --handler mail\u202e --status retryable --url $AT" shows why; when it works again, "gateway breaker reset mail\u202e --url $AT" spares the wait` + "\n" +
 				`warning  breakers  that of handler bill is half-open: too many deliveries failed in a row; "gateway jobs list --handler bill --status retryable --url $AT" shows why; when it works again, "gateway breaker reset bill --url $AT" spares the wait` + "\n" + free, exitDone},

@@ -341,7 +341,7 @@ handlers:
 		"handlers.moved":          "warning: follow no redirects",
 		"handlers.broken":         "failed: 500 Internal Server Error",
 		"handlers.busy":           "failed: 503",
-		"handlers.absent":         "failed: http://127.0.0.1:2 cannot be reached: connection refused; start what",
+		"handlers.absent":         "failed: http://127.0.0.1:2 cannot be reached: connection refused; start the receiver",
 		"handlers.nameless":       "failed: gateway.invalid is a name that does not resolve",
 		"handlers.untrusted":      "failed: signed by unknown authority; have its certificate signed",
 		"handlers.metadata":       "failed: an address that nothing is sent to: 169.254.169.254 may be a cloud's metadata service",
@@ -383,12 +383,12 @@ alerts:
 	allowed.config = strings.Replace(w.config, "port: 1", "port: 1, allow_private_urls: true", 1)
 	allowed.diagnose(t).expect(t, map[string]string{
 		"alerts[0]": "ok: " + answers.URL + " answers (200 OK to HEAD)",
-		"alerts[1]": "failed: " + answers.URL + " gives no answer: what answers is not understood",
+		"alerts[1]": "failed: " + answers.URL + " gives no answer: its reply is not understood",
 		"alerts[2]": "failed: 500 Internal Server Error",
 		"alerts[3]": "failed: http://127.0.0.1:2 cannot be reached: connection refused",
 		"alerts[4]": "failed: gateway.invalid is a name that does not resolve",
 		"alerts[5]": "failed: http://169.254.169.254 is an address that nothing is sent to",
-		"alerts[6]": "failed: gives no answer: what answers is not understood",
+		"alerts[6]": "failed: gives no answer: its reply is not understood",
 		"alerts[7]": "skipped: it is this gateway",
 	})
 	w.diagnose(t).expect(t, map[string]string{

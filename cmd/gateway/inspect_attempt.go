@@ -94,7 +94,7 @@ func (a *app) printAttempt(job core.Job, t core.Attempt) {
 			a.printHeaders(x.ReplyHeaders)
 		}
 		if x.Cut {
-			a.Notef("the URL or headers are longer than what is kept")
+			a.Notef("the URL or headers are longer than the kept part")
 		}
 	}
 	if t.Response != "" {
@@ -132,7 +132,7 @@ func (a *app) printCurl(ctx context.Context, op *operator, job core.Job, t core.
 		return err
 	}
 	if t.Exchange.Cut {
-		a.Notef("the URL or headers are longer than what is kept: the command sends a part of them")
+		a.Notef("the URL or headers are longer than the kept part: the command sends a part of them")
 	}
 	a.Printf("%s", command.Text())
 	return nil

@@ -214,7 +214,7 @@ func lineText(j core.Job, w manage.Wait) string {
 	text := fmt.Sprintf("the jobs before it in line %s", terminal.Visible(j.Line))
 	var more []string
 	if w.Place > 0 {
-		more = append(more, fmt.Sprintf("it is number %d of those that wait", w.Place))
+		more = append(more, fmt.Sprintf("it is number %d of the waiting jobs", w.Place))
 	}
 	id := terminal.Visible(string(w.Job))
 	switch {

@@ -102,7 +102,7 @@ func (a *app) preview(ctx context.Context, p previewing) error {
 			return err
 		}
 	} else if !a.remote() && identify(serving.Database).ID != identify(next.Database).ID {
-		a.Notef("the new configuration works on %s; the events are those of %s", identify(next.Database).Name, identify(serving.Database).Name)
+		a.Notef("the new configuration works on %s; the events come from %s", identify(next.Database).Name, identify(serving.Database).Name)
 	}
 	before, err := gateway.Preview(serving)
 	if err != nil {

@@ -133,7 +133,7 @@ func TestReplayStops(t *testing.T) {
 		{"no token", "", "401 Invalid token", "the gateway at http://gateway.example asks for a token; put one of its api.auth_token or api.tokens into GATEWAY_TOKEN, or a file for --token-file"},
 		{"wrong token", "t", "401 Invalid token", "the gateway at http://gateway.example refused the token; is it in api.auth_token or api.tokens of its configuration?"},
 		{"low role", "t", `403 token "ci" has the role read; this needs send`, `the gateway at http://gateway.example refused this: token "ci" has the role read; this needs send; put a token with the needed role into GATEWAY_TOKEN, or a file for --token-file`},
-		{"no gateway", "", "stranger", "what answers at http://gateway.example is not a gateway: 200 OK; give the address of one with --target"},
+		{"no gateway", "", "stranger", "the server at http://gateway.example is not a gateway: 200 OK; give the address of one with --target"},
 		{"nobody there", "", "dial", `no gateway answers at http://gateway.example (refused); "gateway start" starts one, --target names another`},
 	} {
 		var sent int

@@ -76,6 +76,6 @@ func (s *spool) run() {
 func (s *spool) pass(line []byte) {
 	s.out.Write(line) //nolint:errcheck // there is nowhere left to say so
 	if n := s.dropped.Swap(0); n > 0 {
-		fmt.Fprintf(s.out, "%d log lines were dropped: whoever reads the log was too slow\n", n)
+		fmt.Fprintf(s.out, "%d log lines were dropped: the reader of the log was too slow\n", n)
 	}
 }

@@ -68,7 +68,7 @@ func (a *app) openServed(ctx context.Context, cfg *config.Config, log *slog.Logg
 	case core.IsKind(err, core.Unavailable):
 		return nil, errors.Join(err, s.Close())
 	case err != nil:
-		log.Warn("the tables could not be compared with what the gateway makes", "error", err)
+		log.Warn("the tables could not be compared with the tables that the gateway makes", "error", err)
 	}
 	if err := store.RefuseHarmful(found); err != nil {
 		return nil, errors.Join(err, s.Close())

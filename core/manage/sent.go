@@ -52,7 +52,7 @@ func Numbered(job core.ID, attempts []core.Attempt, number int) (core.Attempt, e
 
 // NotRecorded returns the refusal for an attempt without an exchange.
 func NotRecorded(number int) error {
-	return core.Refuse(core.NotFound, "attempt %d did not record what was sent; with delivery.record: headers, or record: headers of its handler, later attempts do", number)
+	return core.Refuse(core.NotFound, "attempt %d did not record its request; with delivery.record: headers, or record: headers of its handler, later attempts do", number)
 }
 
 // CurlOf returns the command that sends the request of an attempt again. body reads the kept body

@@ -48,7 +48,7 @@ func TestCurl(t *testing.T) {
 		{id(1), 4, "", core.Invalid, "attempt 4 sent 10 bytes that are not the payload"},
 		{id(1), 5, "curl -i -X POST", 0, ""},
 		{id(1), 6, "", core.Invalid, "attempt 6 was a gRPC call, which curl cannot make"},
-		{id(1), 7, "", core.NotFound, "attempt 7 did not record what was sent; with delivery.record: headers"},
+		{id(1), 7, "", core.NotFound, "attempt 7 did not record its request; with delivery.record: headers"},
 		{id(1), 8, "", core.NotFound, "has no record of attempt 8; there are 1, 1, 2, 3, 4, 5, 6, 7"},
 		{id(2), 1, "", core.NotFound, "has no recorded attempt"},
 		{id(9), 1, "", core.NotFound, "job not found"},

@@ -64,7 +64,7 @@ func unasked(r *http.Request, fields []string) error {
 		return errQuery
 	}
 	if names := slices.Sorted(maps.Keys(values)); len(names) > 0 {
-		return unknown("parameter", names[0], "what is asked for goes into the body, as the fields", fields)
+		return unknown("parameter", names[0], "parameters of this route go into the body, as the fields", fields)
 	}
 	return nil
 }

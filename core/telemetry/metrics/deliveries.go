@@ -58,7 +58,7 @@ func newDeliveries(f factory, n telemetry.Names) deliveries {
 	results := f.counter("deliveries_total", "Attempts to deliver to a handler, by the status they left the job in.", "handler", "result")
 	failures := f.counter("delivery_errors_total", "Attempts to deliver to a handler that failed, by the class of the error.", "handler", "class")
 	moved := f.counter("circuit_breaker_transitions_total", "Times that a circuit breaker opened or closed.", "handler", "to")
-	took := f.seconds("delivery_duration_seconds", "What attempts to deliver took.", deliveryBuckets, "handler")
+	took := f.seconds("delivery_duration_seconds", "How long attempts to deliver took.", deliveryBuckets, "handler")
 	lag := f.seconds("delivery_lag_seconds", "From an event's being accepted to the first attempt to deliver it.", lagBuckets, "handler")
 	dead := f.counter("dlq_total", "Jobs that died and workflow runs that failed.", "target")
 	alerts := f.counter("alerts_total", "Attempts to deliver an alert, by the status they left the job in.", "type", "result")
@@ -180,7 +180,7 @@ var actions = []core.PullAction{
 }
 
 func newQueues(f factory, n telemetry.Names) queues {
-	messages := f.counter("queue_messages_total", "Messages of a queue, by what its consumers did with them.", "queue", "action")
+	messages := f.counter("queue_messages_total", "Messages of a queue, by the act of a consumer.", "queue", "action")
 	return queues{knowing(n.Queues, func(label string) words { return wording(messages, actions, label) })}
 }
 

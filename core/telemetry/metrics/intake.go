@@ -42,7 +42,7 @@ type source struct {
 
 // newIntake makes the series of all sources, of all kinds of consumers, and of all filters.
 func newIntake(f factory, n telemetry.Names) intake {
-	received := f.counter("events_received_total", "Requests with an event, by what became of them.", "source", "result")
+	received := f.counter("events_received_total", "Requests with an event, by their result.", "source", "result")
 	repeated := f.counter("events_duplicated_total", "Events that had been received before.", "source")
 	forged := f.counter("verification_failures_total", "Requests whose sender could not be verified.", "source")
 	took := f.seconds("intake_duration_seconds", "From the first byte of a request to the commit of its event.", intakeBuckets, "source")

@@ -15,7 +15,7 @@ type reloads struct {
 var reloadResults = []core.ReloadResult{core.ReloadApplied, core.ReloadInvalid, core.ReloadForbidden, core.ReloadUnreachable}
 
 func newReloads(f factory) reloads {
-	results := f.counter("config_reloads_total", "Configurations that were read again and had changed, by what became of them.", "result")
+	results := f.counter("config_reloads_total", "Changed configurations that were read again, by the result.", "result")
 	last := f.gauge("config_last_reload_successful", "1 if the newest configuration is followed, 0 if it is ignored.").WithLabelValues()
 	last.Set(1)
 	return reloads{wording(results, reloadResults), last}

@@ -49,7 +49,7 @@ type ops struct {
 // newOps makes the series of all methods.
 func newOps(f factory) *ops {
 	m := opFamilies{
-		took:   f.seconds("store_duration_seconds", "What calls of the store took.", storeBuckets, "op"),
+		took:   f.seconds("store_duration_seconds", "How long calls of the store took.", storeBuckets, "op"),
 		failed: f.counter("store_errors_total", "Calls of the store that failed.", "op"),
 	}
 	return &ops{

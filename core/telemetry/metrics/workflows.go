@@ -17,7 +17,7 @@ var stepStatuses = []core.StepStatus{
 }
 
 func newWorkflows(f factory, n telemetry.Names) workflows {
-	runs := f.counter("workflow_runs_total", "Times that runs of a workflow came to a status; pending is that of one that is redriven.", "workflow", "status")
+	runs := f.counter("workflow_runs_total", "Times that runs of a workflow came to a status; pending counts redriven runs.", "workflow", "status")
 	steps := f.counter("workflow_steps_total", "Times that steps of a workflow came to a status.", "workflow", "step", "status")
 	callbacks := f.counter("callbacks_total", "Callbacks, by whether they were received, were repeated after that, or had a token that is not good.", "result")
 	// The order does not matter, since the exposition is sorted.

@@ -53,7 +53,7 @@ func (l *local) server(ctx context.Context) []Check {
 		return []Check{{Status: Skipped, Detail: fmt.Sprintf("no gateway runs at %s", base), Remedy: fmt.Sprintf("%q starts one", l.Command("start"))}}
 	}
 	if err != nil {
-		return []Check{{Status: Failed, Detail: fmt.Sprintf("no answer from %s: %v", base, remote.Cause(err)), Remedy: "see the log of what runs there"}}
+		return []Check{{Status: Failed, Detail: fmt.Sprintf("no answer from %s: %v", base, remote.Cause(err)), Remedy: "see the log of the program that runs there"}}
 	}
 	defer response.Body.Close()
 	return []Check{healthOf(base, response)}
@@ -90,7 +90,7 @@ func healthOf(base *url.URL, response *http.Response) Check {
 	}
 	return Check{
 		Status: Failed,
-		Detail: fmt.Sprintf("what answers at %s is not a gateway: %s", base, remote.Status(response.StatusCode)),
+		Detail: fmt.Sprintf("the server at %s is not a gateway: %s", base, remote.Status(response.StatusCode)),
 		Remedy: "stop it, or set server.port",
 	}
 }
@@ -240,7 +240,7 @@ func alive(u *url.URL, code int) Check {
 	// Every other status shows that a program is there. Its answer to HEAD says little about
 	// its answer to POST.
 	case code >= 500 && code != http.StatusNotImplemented:
-		c.Status, c.Remedy = Failed, "see the log of what runs there"
+		c.Status, c.Remedy = Failed, "see the log of the program that runs there"
 	case code >= 300 && code < 400 && code != http.StatusNotModified:
 		c.Status, c.Remedy = Warning, "deliveries follow no redirects: configure the address that it leads to"
 	}
@@ -257,7 +257,7 @@ func quotable(u *url.URL, err error) string {
 	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	for _, part := range strings.FieldsFunc(u.RequestURI(), split) {
 		if len(part) > 3 && strings.Contains(text, part) {
-			return "what answers is not understood"
+			return "its reply is not understood"
 		}
 	}
 	return text
@@ -282,13 +282,13 @@ func unreached(u *url.URL, err error) Check {
 		c.Detail, c.Remedy = fmt.Sprintf("%s gives no answer within %s", host(u), placeTimeout), "see whether it is overloaded, or a firewall in between"
 	case errors.Is(err, egress.ErrNoHTTP2):
 		c.Detail = fmt.Sprintf("%s takes no gRPC: %v", host(u), err)
-		c.Remedy = "turn HTTP/2 (ALPN h2) on in what runs there or in the proxy before it, or set type to http"
+		c.Remedy = "turn HTTP/2 (ALPN h2) on in the receiver or in the proxy before it, or set type to http"
 	case errors.As(err, &certificate):
 		c.Remedy = certificateRemedy(certificate.Err)
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		c.Remedy = "what answers there speaks no TLS: write http:// if that is meant"
+		c.Remedy = "the receiver there speaks no TLS: write http:// if that is meant"
 	case errors.As(err, &errno):
-		c.Detail, c.Remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start what should run there, or correct the url"
+		c.Detail, c.Remedy = fmt.Sprintf("%s cannot be reached: %s", host(u), errno.Error()), "start the receiver, or correct the url"
 	case errors.As(err, &dial) && dial.Op == "dial": // the address guard refused it
 		c.Detail, c.Remedy = fmt.Sprintf("%s is an address that nothing is sent to: %v", host(u), dial.Err), "correct the url"
 		if private(dial.Addr) {

@@ -20,8 +20,8 @@ func TestDoctorOfTLS(t *testing.T) {
 		{&tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.TooManyIntermediates}}, "have its certificate signed by an authority known here, or make that one known (SSL_CERT_FILE)"},
 		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "mail.example"}}, "correct the url, or have its certificate name that host"},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "have its certificate signed by an authority known here, or make that one known (SSL_CERT_FILE)"},
-		{&url.Error{Op: "Head", URL: "https://mail.example", Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, "what answers there speaks no TLS: write http:// if that is meant"},
-		{&url.Error{Op: "Head", URL: "https://mail.example", Err: http.ErrSchemeMismatch}, "what answers there speaks no TLS: write http:// if that is meant"},
+		{&url.Error{Op: "Head", URL: "https://mail.example", Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, "the receiver there speaks no TLS: write http:// if that is meant"},
+		{&url.Error{Op: "Head", URL: "https://mail.example", Err: http.ErrSchemeMismatch}, "the receiver there speaks no TLS: write http:// if that is meant"},
 		{errors.New("odd"), ""},
 	} {
 		if got := unreached(at, c.err); got.Status != Failed || got.Remedy != c.remedy {

@@ -140,7 +140,7 @@ func TestExportThatEnds(t *testing.T) {
 		{"none", "", "", 0, ""},
 		{"cut off", line + line[:20], "Content-Length: 999", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
 		{"half a line", line + line[:20], "", 1, "the gateway at $AT broke off its answer: unexpected EOF"},
-		{"odd encoding", `{"payload":"","payload_encoding":"rot13"}`, "", 0, `the gateway at $AT answers what is not understood (payload_encoding: "rot13" is not known; known are text, base64 and none); is it of this version (` + testVersion + `)?`},
+		{"odd encoding", `{"payload":"","payload_encoding":"rot13"}`, "", 0, `the reply of the gateway at $AT is not understood (payload_encoding: "rot13" is not known; known are text, base64 and none); is it of this version (` + testVersion + `)?`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(stub{header: c.header, body: c.body})
@@ -253,8 +253,8 @@ func TestWithoutAdvice(t *testing.T) {
 		reply http.Response
 		want  string
 	}{
-		{http.Response{StatusCode: 200}, "what answers at http://h is not a gateway: 200 OK"},
-		{http.Response{StatusCode: 302, Header: http.Header{"Location": {"/login"}}}, "what answers at http://h leads elsewhere (302 Found): /login"},
+		{http.Response{StatusCode: 200}, "the server at http://h is not a gateway: 200 OK"},
+		{http.Response{StatusCode: 302, Header: http.Header{"Location": {"/login"}}}, "the server at http://h leads elsewhere (302 Found): /login"},
 		{http.Response{StatusCode: 401, Header: http.Header{"X-Api-Version": {"1"}}}, "the gateway at http://h asks for a token"},
 		{http.Response{StatusCode: 403, Header: http.Header{"X-Api-Version": {"1"}, "Www-Authenticate": {`Bearer error="insufficient_scope"`}}}, "the gateway at http://h refused this: "},
 	} {

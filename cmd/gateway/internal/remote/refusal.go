@@ -61,12 +61,12 @@ func stranger(r *http.Response, base *url.URL, flag string) error {
 		other = "; give the address of one with " + flag
 	}
 	if to := r.Header.Get("Location"); r.StatusCode/100 == 3 && to != "" {
-		return core.Refuse(core.Unsupported, "what answers at %s leads elsewhere (%s): %s%s", base, Status(r.StatusCode), clip(to, 200), elsewhere)
+		return core.Refuse(core.Unsupported, "the server at %s leads elsewhere (%s): %s%s", base, Status(r.StatusCode), clip(to, 200), elsewhere)
 	}
 	if text, _ := io.ReadAll(io.LimitReader(r.Body, maxRefusal)); base.Scheme == "http" && r.StatusCode == http.StatusBadRequest && bytes.Contains(text, []byte("HTTPS")) {
-		return core.Refuse(core.Unsupported, "what answers at %s speaks TLS; is it https://%s?", base, base.Host)
+		return core.Refuse(core.Unsupported, "the server at %s speaks TLS; is it https://%s?", base, base.Host)
 	}
-	return core.Refuse(core.Unsupported, "what answers at %s is not a gateway: %s%s", base, Status(r.StatusCode), other)
+	return core.Refuse(core.Unsupported, "the server at %s is not a gateway: %s%s", base, Status(r.StatusCode), other)
 }
 
 // refusalText returns the reason of a refusal: the error of a JSON body, or the text.
@@ -146,7 +146,7 @@ func (c *Client) unread(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
 		return fmt.Errorf("the gateway at %s broke off its answer: %w", c.base, Cause(err))
 	}
-	return core.Refuse(core.Unsupported, "the gateway at %s answers what is not understood (%v); is it of this version (%s)?", c.base, err, c.version)
+	return core.Refuse(core.Unsupported, "the reply of the gateway at %s is not understood (%v); is it of this version (%s)?", c.base, err, c.version)
 }
 
 // interruptedOr returns the error of ctx if ctx has ended, otherwise err.
@@ -177,7 +177,7 @@ func (c *Client) unreached(r *http.Request, err error) error {
 	case errors.As(err, &certificate):
 		return core.Refuse(core.Unavailable, "the certificate of %s is not trusted: %v; SSL_CERT_FILE may name an authority that signed it", c.base, certificate.Err)
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return core.Refuse(core.Unavailable, "what answers at %s speaks no TLS; is it http://%s?", c.base, c.base.Host)
+		return core.Refuse(core.Unavailable, "the server at %s speaks no TLS; is it http://%s?", c.base, c.base.Host)
 	case errors.As(err, &dns):
 		return core.Refuse(core.Unavailable, "no gateway answers at %s: the name %s does not resolve (%s)", c.base, dns.Name, dns.Err)
 	case errors.As(err, &dial) && dial.Op == "dial":
