@@ -219,7 +219,8 @@ func (s *sender) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
 	return results, nil
 }
 
-// TestStatementsPerDialect: a store has the statements of its own dialect, whichever came first.
+// TestStatementsPerDialect: a store has the statements of its own dialect, for every order in which
+// stores are made.
 func TestStatementsPerDialect(t *testing.T) {
 	for range 2 {
 		for name, d := range databases {

@@ -200,7 +200,8 @@ func at(s *team) string { return core.FormatTime(s.now) }
 
 var breakers = Place{Lane: "alert/a", On: []Kind{CircuitOpened, CircuitClosed}, Health: Thresholds{Interval: 10 * time.Minute}}
 
-// TestBreakerIsTold: at once by the process in which it moved, and with all that a person needs.
+// TestBreakerIsTold: the process in which a breaker moves alerts at once, with all that an
+// operator needs.
 func TestBreakerIsTold(t *testing.T) {
 	s := newTeam()
 	h := s.process(breakers)

@@ -162,8 +162,8 @@ func TestRulesHaveNoSecret(t *testing.T) {
 	}
 }
 
-// notRules are the fields that decide nothing about an event that is out of its envelope, or hold
-// secrets.
+// notRules are the fields that Rules leave out: they hold secrets, or decide nothing about an
+// event whose request is accepted already.
 var notRules = map[string][]string{
 	"sources":   {"verify", "secret", "signature_header", "dedup", "skip_verify", "topic_arns", "webhook_origins", "allowed_ips"},
 	"handlers":  {"timeout", "signing_secret", "rate_limit", "circuit_breaker", "record"},

@@ -201,8 +201,8 @@ func (f *feeder) claimed(q core.Quota, n int, last core.TakenJob, now time.Time)
 		f.contended[q.Lane] = now.Add(doubt)
 	}
 	delete(f.expectDue, q.Lane)
-	// Soon after the last look, not at once: a lane that other processes empty would otherwise
-	// cost a look for each claim.
+	// The next look comes soon after the last one, not at once: a lane that other processes empty
+	// would otherwise cost a look for each claim.
 	if n == 0 {
 		f.alarm.expect(f.lastLook.Began.Add(doubt))
 	} else if q.Pass != nil {

@@ -84,8 +84,8 @@ func (k *choiceStep) choose(s scope) (*step, *failure) {
 	}
 	c := s.context()
 	for i, w := range k.ways {
-		// An error is a filter that ran out of steps, or a state that is too deep to be read.
-		// Later choices must not be taken instead.
+		// Match fails if the filter ran out of steps, or if the state is too deep to be read. Later
+		// choices must not be taken instead.
 		holds, err := w.when.Match(seen, c)
 		if err != nil {
 			return nil, dataFailure(fmt.Errorf("choices[%d].when: %w", i, err))

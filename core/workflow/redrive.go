@@ -22,7 +22,7 @@ func (d *Definition) Redrive(p Pen, v View, fromFailed bool) (Move, error) {
 }
 
 // Recast is [Definition.Redrive] for a run that so far follows another definition. d is
-// compiled from the new definition, as. For a redrive from the failed step, d must have all
+// compiled from as, the new definition. For a redrive from the failed step, d must have all
 // reached steps that do not begin anew, with the same types and branches. The error is a
 // refusal that names the first step that d lacks.
 func (d *Definition) Recast(p Pen, v View, fromFailed bool, as core.Definition) (Move, error) {

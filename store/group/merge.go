@@ -105,9 +105,9 @@ func (m Merged) Share(results []store.Result) {
 	}
 }
 
-// share is the part of a result for a batch that brought own of all the rows. Rows that
-// were read go to every batch, which knows its own by their ids. The number of changed
-// rows can be split between batches only if every row changed something.
+// share returns the part of a result for a batch that brought own rows, of all rows together.
+// Rows that were read go to every batch, which knows its own by their ids. The number of
+// changed rows can be split between batches only if every row changed something.
 func share(r store.Result, all, own int) store.Result {
 	switch {
 	case r.Changed >= int64(all):

@@ -364,7 +364,8 @@ func filterJobs(r *rig) {
 	}
 }
 
-// Conditions together, for each job: a store may use another index for each combination.
+// A filter with several conditions finds each job: a store may use another index for each
+// combination.
 func filterJobsCombined(r *rig) {
 	for _, j := range r.stock.jobs {
 		f := core.JobFilter{Status: j.Status, Lane: j.Lane, EventID: j.EventID, After: r.ids.Next()}

@@ -187,7 +187,8 @@ func lineLimitLowered(r *rig) {
 	r.takeLined(1, some[4])
 }
 
-// A process that does not know of the lines ends a job without a word about its line.
+// A process without the lines in its configuration ends a job with an outcome that does not
+// name the line.
 func lineFillsEnded(r *rig) {
 	some := r.putLined("x", 1, 3)
 	r.settle(r.ended(r.takeLined(1, some[0])[0].Job, core.Completed))

@@ -399,7 +399,7 @@ func (m *model) run(minutes int) {
 // rest requires that functions without work stay idle for ten minutes: no nudge is sent, and
 // each scheduled worker ends in less than a second.
 func (m *model) rest() {
-	time.Sleep(2 * time.Minute) // until leases of dead workers end, and recently nudged workers too
+	time.Sleep(2 * time.Minute) // the leases of dead workers and the workers that were nudged last have ended then
 	m.mu.Lock()
 	asked, minutes, awake := m.asked, m.minutes, m.awake
 	m.mu.Unlock()
