@@ -89,7 +89,7 @@ type Operation struct {
 	Filter OperationFilter
 	To     []Lane // the only consumers that a replay makes jobs for; empty means all
 	Rate   int    // matches acted on in a second, 1 to MaxRate; 0 is as many as the database takes
-	By     string // who made it: the name of a token, or "os:" and a user; empty if it is not known
+	By     string // its actor: the name of a token, or "os:" and a user; empty if it is not known
 
 	// CreatedAt bounds its matches: a record that was made, died or failed later is none. So it never
 	// acts on a job that it made or retried itself.

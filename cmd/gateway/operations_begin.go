@@ -88,8 +88,8 @@ func (f *operationFlags) register(a *app, c *cobra.Command) {
 // commonFlags are the flags of registerCommon.
 var commonFlags = []string{"source", "event-type", "since", "until", "error", "rate", "dry-run", "detach"}
 
-// registerCommon adds the flags that a retry has too. The text records names what --since and --until
-// select.
+// registerCommon adds the flags that a retry has too. records is the word for the records
+// that --since and --until select.
 func (f *operationFlags) registerCommon(a *app, c *cobra.Command, records string) {
 	flags := c.Flags()
 	flags.StringVar(&f.source, "source", "", "only events of this `source`, or their jobs or runs")
@@ -214,7 +214,7 @@ func matchesText(p manage.Plan) string {
 	return text
 }
 
-// plannedText returns what an operation would do, as a part of a question.
+// plannedText returns the plan of an operation as a part of a question.
 func plannedText(p manage.Plan) string {
 	text := string(p.Operation.Action) + " " + matchesText(p)
 	if len(p.Operation.To) > 0 {
@@ -223,7 +223,7 @@ func plannedText(p manage.Plan) string {
 	return fmt.Sprintf("%s, which takes about %s at %s", text, terminal.Span(p.Takes), rateText(p.Operation.Rate))
 }
 
-// printPlan prints what an operation would do.
+// printPlan prints the plan of an operation.
 func (a *app) printPlan(p manage.Plan) {
 	a.PrintField("", "would", string(p.Operation.Action)+" "+matchesText(p))
 	if p.Skipped > 0 {
@@ -243,7 +243,7 @@ func (a *app) printPlan(p manage.Plan) {
 	}
 }
 
-// heading names what an operation counts for each consumer.
+// heading names the records that an operation counts for each consumer.
 func heading(action core.Action) string {
 	if action == core.RedriveAction {
 		return "RUNS"

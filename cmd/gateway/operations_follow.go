@@ -64,7 +64,7 @@ func (f *follower) progress(o core.Operation) string {
 	return fmt.Sprintf("%s %s of %d, %s left", terminal.Bar(done, f.total), text, f.total, terminal.Span(left.Round(time.Second)))
 }
 
-// doneText says what an operation did.
+// doneText returns the result of an operation.
 func doneText(o core.Operation) string {
 	switch o.Action {
 	case core.ReplayAction:

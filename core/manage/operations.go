@@ -50,7 +50,7 @@ func NewOperations(w operate.Walker, ids *core.IDs, clock core.Clock) *Operation
 // ErrOperation is the refusal of an operation that does not exist.
 var ErrOperation = core.Refuse(core.NotFound, "operation not found")
 
-// A Plan says what an operation would do.
+// A Plan is an operation that was not begun, with the number of its matches.
 type Plan struct {
 	Operation core.Operation // it is not stored
 
@@ -94,7 +94,7 @@ func (o *Operations) store(ctx context.Context, op core.Operation, due time.Time
 	return nil
 }
 
-// Plan returns what an operation with these fields would do now. It writes nothing.
+// Plan counts the matches that an operation with these fields has now. It writes nothing.
 func (o *Operations) Plan(ctx context.Context, op core.Operation) (Plan, error) {
 	op, err := o.prepared(ctx, op)
 	if err != nil {
@@ -163,8 +163,8 @@ func (o *Operations) Operation(ctx context.Context, id core.ID) (core.Operation,
 	return o.shown(op), err
 }
 
-// Cancel ends an operation. It takes effect after the slice that is being done. What the operation
-// did stays done. An operation in a final state is refused as [core.Invalid].
+// Cancel ends an operation. It takes effect after the slice that is being done. The acts of the
+// operation until then are not undone. An operation in a final state is refused as [core.Invalid].
 func (o *Operations) Cancel(ctx context.Context, id core.ID) (core.Operation, error) {
 	op, err := o.Operation(ctx, id)
 	if err != nil {

@@ -18,7 +18,7 @@ type Rush struct {
 	// Operation has the Action, the Filter and To. Its consumers are known to exist.
 	Operation core.Operation
 
-	// Change is what the audit says of it. Its detail gets the id of the operation.
+	// Change is its entry in the audit. Its detail gets the id of the operation.
 	Change core.Change
 
 	// Did is called after each slice; it may be nil.

@@ -124,7 +124,7 @@ func (d *Doer) slice(ctx context.Context, op core.Operation) (core.Operation, ti
 	return d.act(ctx, op, b)
 }
 
-// act does a slice with the next matches of an operation. It returns what slice does.
+// act does a slice with the next matches of an operation. Its results are those of slice.
 func (d *Doer) act(ctx context.Context, op core.Operation, b Batch) (core.Operation, time.Duration, error) {
 	s := core.Slice{Operation: op, Mark: d.IDs.Next(), Jobs: b.Jobs, Arrivals: b.Arrivals, Cursor: b.Cursor,
 		Looked: b.Looked, Skipped: b.Skipped, State: core.OperationRunning}
@@ -198,7 +198,7 @@ func (d *Doer) ring(b Batch) {
 }
 
 // Settle gives the jobs of operations back, due at their next slices, and completes the jobs of
-// those that are over.
+// operations that are over.
 func (d *Doer) Settle(ctx context.Context, ends ...core.StepEnd) ([]core.StepSettled, error) {
 	settled := make([]core.StepSettled, len(ends))
 	var errs error

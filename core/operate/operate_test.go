@@ -92,7 +92,7 @@ func (w *world) take() []core.TakenJob {
 	return jobs
 }
 
-// attempt does what a worker does with the job of operations. It reports whether it took one.
+// attempt takes and settles the job of operations as a worker does. It reports whether it took one.
 func (w *world) attempt(d *operate.Doer) bool {
 	w.t.Helper()
 	jobs := w.take()
@@ -179,8 +179,8 @@ func testReplayTo(t *testing.T) {
 	}
 }
 
-// A cancel ends jobs that wait, leaves what a worker holds, and stops within a slice when it is
-// canceled itself.
+// A cancel ends jobs that wait, leaves jobs that a worker holds, and stops within a slice when
+// it is canceled itself.
 func TestCancelStops(t *testing.T) { synctest.Test(t, testCancelStops) }
 
 func testCancelStops(t *testing.T) {

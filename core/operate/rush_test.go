@@ -97,8 +97,8 @@ func TestRush(t *testing.T) {
 	})
 }
 
-// What a process leaves, since its caller went away, its time is over or its store failed, a worker does
-// soon after. Each job is retried once.
+// A worker soon goes on with an operation that a process left because its caller went away, its time was
+// over or its store failed. Each job is retried once.
 func TestRushLeft(t *testing.T) {
 	away := errors.New("connection lost")
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@
 //	POST /api/operations ─▶ row + event + job ─▶ worker ─▶ Doer: slice, slice, ... ─▶ job completed
 //
 // A record that was made, died or failed after the operation was made is no match. So an operation never
-// acts on what it made itself, such as a retried job that died again.
+// acts on its own results, such as a retried job that died again.
 //
 // The package imports core and core/worker. Package manage uses its Walker for plans.
 package operate

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRetryKilled: the process is killed in the middle of POST /api/jobs/retry. The next one goes on with
-// the operation, and each job is retried exactly once, by the tables and by what the receiver saw.
+// the operation, and each job is retried exactly once, as the tables and the receiver show.
 func TestRetryKilled(t *testing.T) {
 	t.Parallel()
 	const n = 5000 // five slices
