@@ -95,8 +95,8 @@ UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
 RACED       := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=false)'
 RACING      := $(RACED) $(TESTED) -race -short
 MANY        := -p 4 -parallel 4
-# Packages that make test runs under the race detector alone, where they take a few seconds: the result
-# says the same. No test of theirs depends on -short, on the detector or on allocations (TestOnce).
+# Packages that make test runs under the race detector alone, since a run without it says nothing more.
+# No test of theirs is skipped there, or depends on -short, on the detector or on allocations (TestOnce).
 ONCE        := core/(alert|curl|lines|manage|operate|preview|pull|retention|series|telemetry/traces|units|verify|web|web/lambda|worker)
 ASIDE       := $(MAKE) aside
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e

@@ -22,7 +22,11 @@ func TestOnce(t *testing.T) {
 		}
 		return set
 	}
-	differs := regexp.MustCompile(`testing\.Short\(|AllocsPerRun|//go:build .*race`)
+	skipped := regexp.MustCompile(`(?m)^SERIAL +:= ([A-Za-z|]+)$`).FindStringSubmatch(makefile)
+	if skipped == nil {
+		t.Fatal("the Makefile has no tests in SERIAL")
+	}
+	differs := regexp.MustCompile(`testing\.Short\(|AllocsPerRun|//go:build .*race|func Test(` + skipped[1] + `)\(`)
 	pure := packages("PURE")
 	for name := range packages("ONCE") {
 		if pure[name] {
