@@ -169,9 +169,9 @@ type listed struct {
 func packages(t *testing.T) []listed {
 	t.Helper()
 	isFunction := func(p listed) bool { return covers(module+"/functions/...", p.ImportPath) }
-	all := slices.DeleteFunc(list(t, "otel grpcnotrace disable_grpc_modules", module+"/..."), isFunction)
-	all = append(all, list(t, "lambda.norpc grpcnotrace nogrpc", module+"/functions/...")...)
-	return append(all, list(t, "lambda.norpc grpcnotrace", module+"/functions/worker")...)
+	all := slices.DeleteFunc(list(t, "otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", module+"/..."), isFunction)
+	all = append(all, list(t, "lambda.norpc grpcnotrace nopgxregisterdefaulttypes nogrpc", module+"/functions/...")...)
+	return append(all, list(t, "lambda.norpc grpcnotrace nopgxregisterdefaulttypes", module+"/functions/worker")...)
 }
 
 func list(t *testing.T, tags, pattern string) (all []listed) {

@@ -117,7 +117,7 @@ func checkBootstrap(t *testing.T, path, main string) {
 		settings[s.Key] = s.Value
 	}
 	got := fmt.Sprint(info.Path, " ", settings["-tags"], " ", settings["-trimpath"], " ", settings["CGO_ENABLED"])
-	want := "github.com/eventgateway/gateway/functions/" + main + " lambda.norpc,grpcnotrace,nogrpc true 0"
+	want := "github.com/eventgateway/gateway/functions/" + main + " lambda.norpc,grpcnotrace,nopgxregisterdefaulttypes,nogrpc true 0"
 	if main == "worker" {
 		want = strings.Replace(want, ",nogrpc", "", 1)
 	}

@@ -49,12 +49,12 @@ func testMain(m *testing.M) int {
 	programs = dir
 	const module = "github.com/eventgateway/gateway/"
 	// A deployment builds with the same tags: only the worker calls gRPC receivers.
-	err = build("lambda.norpc grpcnotrace nogrpc", module+"functions/intake", module+"functions/pull", module+"functions/cron")
+	err = build("lambda.norpc grpcnotrace nopgxregisterdefaulttypes nogrpc", module+"functions/intake", module+"functions/pull", module+"functions/cron")
 	if err == nil {
-		err = build("lambda.norpc grpcnotrace", module+"functions/worker")
+		err = build("lambda.norpc grpcnotrace nopgxregisterdefaulttypes", module+"functions/worker")
 	}
 	if err == nil {
-		err = build("otel grpcnotrace disable_grpc_modules", module+"cmd/gateway")
+		err = build("otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", module+"cmd/gateway")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/eventgateway/gateway/core"
@@ -90,6 +91,7 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 	c.mode = modeOf(config.ConnConfig, pooled)
 	config.AfterConnect = func(ctx context.Context, pc *pgx.Conn) error {
 		idleTime(pc) // notes when the connection was made
+		registerTypes(pc.TypeMap())
 		if c.mode.local {
 			return nil
 		}
@@ -195,6 +197,12 @@ func modeOf(c *pgx.ConnConfig, pooled bool) mode {
 	literal := c.DefaultQueryExecMode == pgx.QueryExecModeExec || c.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol
 	return mode{local: pooled || literal, literal: literal}
 }
+
+// registerTypes tells pgx how it sends the values of a statement if it does not know the types of
+// the parameters, which is so in the execution modes exec and simple_protocol. Texts need no type,
+// and other values there are none. The programs are built without the types that pgx registers
+// itself: see TAGS in the Makefile.
+func registerTypes(m *pgtype.Map) { m.RegisterDefaultPgType(int64(0), "int8") }
 
 // inspect connects once and checks the version and encoding of the server. pooled reports
 // whether a pooler is in between: the number of the process that runs the statement is then not

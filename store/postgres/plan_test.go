@@ -81,6 +81,7 @@ func TestPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			registerTypes(pc.TypeMap())
 			defer pc.Close(context.Background())
 			if err := pc.PgConn().Exec(t.Context(), sessionSettings).Close(); err != nil {
 				t.Fatal(err)

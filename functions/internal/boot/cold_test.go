@@ -56,10 +56,10 @@ func benchmarkColdStart(b *testing.B, name string) {
 
 // tags are the build tags of each function. Only the worker calls gRPC receivers.
 var tags = map[string]string{
-	"intake": "lambda.norpc grpcnotrace nogrpc",
-	"pull":   "lambda.norpc grpcnotrace nogrpc",
-	"worker": "lambda.norpc grpcnotrace",
-	"cron":   "lambda.norpc grpcnotrace nogrpc",
+	"intake": "lambda.norpc grpcnotrace nopgxregisterdefaulttypes nogrpc",
+	"pull":   "lambda.norpc grpcnotrace nopgxregisterdefaulttypes nogrpc",
+	"worker": "lambda.norpc grpcnotrace nopgxregisterdefaulttypes",
+	"cron":   "lambda.norpc grpcnotrace nopgxregisterdefaulttypes nogrpc",
 }
 
 // build builds a function as the Makefile does, for this machine.
