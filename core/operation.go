@@ -130,7 +130,7 @@ type Slice struct {
 	// Acted are further matches that the caller has acted on already.
 	Acted int
 
-	// The operation after the slice, if all Jobs and Arrivals were acted on.
+	// The operation after the slice, if all Jobs were acted on.
 	Cursor          string
 	Looked, Skipped int // added to the counts
 	State           OperationState
@@ -180,8 +180,8 @@ type OperationLog interface {
 	// the events that are still stored.
 	//
 	// The cursor, the state and the counts of the slice are stored only if the slice acted on
-	// all of its matches. Otherwise the caller reads from the old cursor again: it then finds the
-	// matches that are left.
+	// all of its jobs. Otherwise the caller reads from the old cursor again: it then finds the
+	// matches that are left. An event that is not stored any more is no match, and nothing is left.
 	DoSlice(ctx context.Context, now time.Time, s Slice) (Operation, error)
 
 	// FinishedJobs returns jobs of a walk, lane by lane in the order of their names, and in each

@@ -155,7 +155,7 @@ func (s *Store) DoSlice(ctx context.Context, now time.Time, sl core.Slice) (core
 // operation, then its matches.
 func (s *Store) sliceStmts(now time.Time, sl core.Slice) []Stmt {
 	id, seq, mark := string(sl.Operation.ID), int64(sl.Operation.Seq), string(sl.Mark)
-	want := int64(len(sl.Jobs) + len(sl.Arrivals))
+	want := int64(len(sl.Jobs)) // an event that is gone is no match any more
 	lined, plain := linedIn(sl.Jobs)
 	var stmts []Stmt
 	if len(lined) > 0 {

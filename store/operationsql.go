@@ -55,7 +55,7 @@ func newOperationsSQL(d Dialect) operationsSQL {
 			WHERE id = ? AND seq = ? AND state = 'running'`)),
 		countPicks: writing("count_picks", t(`UPDATE operations SET acted = acted + `+picks+` + {limit} WHERE `+theSlice)),
 		moveOperation: writing("move_operation", t(`UPDATE operations SET walked = ?, looked = looked + {limit}, skipped = skipped + {limit},
-			state = ?, error = ?, finished_at = ? WHERE `+theSlice+` AND `+picks+` = {limit}`)),
+			state = ?, error = ?, finished_at = ? WHERE `+theSlice+` AND `+picks+` >= {limit}`)),
 		// It ends the condition inSlice, so it comes after all statements with that condition.
 		stepOperation: writing("step_operation", t(`UPDATE operations SET seq = seq + 1 WHERE `+theSlice)),
 		dropPicks:     writing("drop_picks", t(`DELETE FROM operation_picks WHERE operation = ?`)),

@@ -83,12 +83,14 @@ func (m *Model) DoSlice(_ context.Context, now time.Time, sl core.Slice) (core.O
 	if op.StartedAt.IsZero() {
 		op.StartedAt = now
 	}
-	acted := 0
+	acted, left := 0, 0
 	switch op.Action {
 	case core.RetryAction:
 		acted = m.retrySlice(now, sl.Jobs)
+		left = len(sl.Jobs) - acted
 	case core.CancelAction:
 		acted = m.cancelSlice(now, sl.Jobs)
+		left = len(sl.Jobs) - acted
 	case core.ReplayAction:
 		for _, a := range sl.Arrivals {
 			if e, known := m.events[a.Event.ID]; known {
@@ -100,7 +102,7 @@ func (m *Model) DoSlice(_ context.Context, now time.Time, sl core.Slice) (core.O
 	}
 	op.Seq++
 	op.Acted += acted + sl.Acted
-	if acted == len(sl.Jobs)+len(sl.Arrivals) {
+	if left == 0 {
 		op.Cursor, op.State, op.Error = sl.Cursor, sl.State, sl.Error
 		op.Looked, op.Skipped = op.Looked+sl.Looked, op.Skipped+sl.Skipped
 		if op.State != core.OperationRunning {

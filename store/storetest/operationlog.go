@@ -26,7 +26,7 @@ const (
 	saysSliceStatus  = "A job is acted on only if its status allows that when the slice takes effect, and if no other transaction locks it"
 	saysSliceSteps   = "Steps of workflows are left alone, and so are the jobs of operations"
 	saysSliceReplays = "A replay stores new jobs as [Operations.Replay] does, for the events that are still stored"
-	saysSliceAll     = "The cursor, the state and the counts of the slice are stored only if the slice acted on all of its matches"
+	saysSliceAll     = "The cursor, the state and the counts of the slice are stored only if the slice acted on all of its jobs"
 	saysWalk         = "FinishedJobs returns jobs of a walk, lane by lane in the order of their names, and in each lane in the order of their ids"
 	saysWalkEnd      = "Fewer than Limit jobs are the last ones"
 	saysWalkSteps    = "It does not return the jobs of workflows"

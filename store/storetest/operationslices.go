@@ -163,8 +163,12 @@ func sliceReplays(r *rig) {
 	op := r.begun(core.ReplayAction)
 	r.now = r.now.Add(time.Hour)
 	s := r.slice(op)
-	s.Arrivals = []core.Arrival{gone, a}
-	r.equal("acted", r.do(s).Acted, 1)
+	s.Arrivals, s.Cursor, s.Looked = []core.Arrival{gone, a}, "behind both", 2
+	moved := r.do(s)
+	r.equal("acted", moved.Acted, 1)
+	// Otherwise the event would be replayed again.
+	r.equal("cursor beside an event that is gone", moved.Cursor, "behind both")
+	r.equal("looked", moved.Looked, 2)
 	a.Jobs[0].Key = ""
 	for _, j := range r.replayed(a) {
 		r.wantJob(j)

@@ -55,7 +55,7 @@ WHERE id = ?
   AND
   (SELECT COUNT(*)
   FROM operation_picks
-  WHERE operation = ?) = ? + 0
+  WHERE operation = ?) >= ? + 0
 
 -- step_operation
 UPDATE operations

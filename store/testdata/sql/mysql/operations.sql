@@ -55,7 +55,7 @@ WHERE id = ?
   AND
   (SELECT COUNT(*)
   FROM operation_picks FORCE INDEX (`PRIMARY`)
-  WHERE operation = ?) = ?
+  WHERE operation = ?) >= ?
 
 -- step_operation
 UPDATE operations

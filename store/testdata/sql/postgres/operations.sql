@@ -57,7 +57,7 @@ WHERE id = ?
   AND
   (SELECT COUNT(*)
   FROM operation_picks
-  WHERE operation = ?) = ?::bigint
+  WHERE operation = ?) >= ?::bigint
 
 -- step_operation
 UPDATE operations

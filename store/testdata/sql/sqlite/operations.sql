@@ -54,7 +54,7 @@ WHERE id = ?
   AND
   (SELECT COUNT(*)
   FROM operation_picks
-  WHERE operation = ?) = ? + 0
+  WHERE operation = ?) >= ? + 0
 
 -- step_operation
 UPDATE operations
