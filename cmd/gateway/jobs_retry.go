@@ -15,8 +15,8 @@ import (
 // manage.Jobs on the database without --url. A job of a workflow is refused (exit code 1): its
 // run has moved on, and only a redrive continues it.
 //
-// With a flag that selects among the dead jobs, or that is about the pace, it begins an operation: see
-// newOperationsBegin.
+// Without an id it begins an operation, which it does at once: see manage.Operations.Do. With a flag that
+// selects among the dead jobs, or that is about the pace, the operation has a rate: see newOperationsBegin.
 //
 // It does not ask the user before. A retry loses nothing, and a receiver that was repaired
 // needs it soon.
@@ -31,8 +31,8 @@ it is canceled, and tried now if it waits for its backoff or its time. A running
 them up by itself.
 Jobs of workflows stay dead: "gateway workflow-runs redrive" begins their runs anew.
 
-With --source, --event-type, --since, --until, --error, --rate, --dry-run or --detach the retry is
-an operation: it is done at a rate and goes on if this command ends; see "gateway operations".`,
+A retry of many is an operation, which goes on if this command ends; see "gateway operations". It is
+done at once, or at a rate with --source, --event-type, --since, --until, --error, --rate or --detach.`,
 		Example: `  gateway jobs retry
   gateway jobs retry --handler billing --error timeout --since 1d --dry-run
   gateway jobs retry --handler billing
