@@ -181,7 +181,7 @@ type OperationLog interface {
 	//
 	// The cursor, the state and the counts of the slice are stored only if the slice acted on
 	// all of its jobs. Otherwise the caller reads from the old cursor again: it then finds the
-	// matches that are left. An event that is not stored any more is no match, and nothing is left.
+	// matches that are left. An event that is not stored any more is no match.
 	DoSlice(ctx context.Context, now time.Time, s Slice) (Operation, error)
 
 	// FinishedJobs returns jobs of a walk, lane by lane in the order of their names, and in each

@@ -39,7 +39,7 @@ var basicGuards = []guard{
 	// Operations: a slice picks matches only if it is the slice of its number, and acts on picked ones.
 	{"slice", []string{"pick_finished", "pick_waiting", "pick_events"}, regexp.MustCompile(`(EXISTS \(SELECT 1 FROM operations AS o[^)]*\))`), `(1 = 1 OR $1)`},
 	{"picked", []string{"revive_picked", "enter_picked", "cancel_picked"}, regexp.MustCompile(`(EXISTS \(SELECT 1 FROM operation_picks AS p[^)]*\))`), `(1 = 1 OR $1)`},
-	{"all picked", []string{"move_operation"}, regexp.MustCompile(`AND (\(SELECT COUNT\(\*\) FROM operation_picks[^)]*\) = \?(?:::bigint| \+ 0)?)`), `AND ($1 OR 1 = 1)`},
+	{"all picked", []string{"move_operation"}, regexp.MustCompile(`AND (\(SELECT COUNT\(\*\) FROM operation_picks[^)]*\) >= \?(?:::bigint| \+ 0)?)`), `AND ($1 OR 1 = 1)`},
 	{"runs", []string{"begin_slice", "end_operation"}, regexp.MustCompile(`AND state = 'running'`), ``},
 	{"waiting", []string{"retry_early"}, regexp.MustCompile(`status IN \('available', 'scheduled', 'retryable'\) AND`), ``},
 	{"waits", []string{"retry_early"}, regexp.MustCompile(`AND (due_at > \?)`), `AND ($1 OR due_at IS NOT NULL)`},

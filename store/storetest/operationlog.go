@@ -27,6 +27,7 @@ const (
 	saysSliceSteps   = "Steps of workflows are left alone, and so are the jobs of operations"
 	saysSliceReplays = "A replay stores new jobs as [Operations.Replay] does, for the events that are still stored"
 	saysSliceAll     = "The cursor, the state and the counts of the slice are stored only if the slice acted on all of its jobs"
+	saysSliceGone    = "An event that is not stored any more is no match"
 	saysWalk         = "FinishedJobs returns jobs of a walk, lane by lane in the order of their names, and in each lane in the order of their ids"
 	saysWalkEnd      = "Fewer than Limit jobs are the last ones"
 	saysWalkSteps    = "It does not return the jobs of workflows"
@@ -63,6 +64,7 @@ var operationLog = role{name: "OperationLog", checks: []check{
 	{saysSliceReplays, "", sliceReplays},
 	{saysSliceReplays, "jobs of lines, later ones, and runs", sliceReplaysAll},
 	{saysSliceAll, "", partOfSlice},
+	{saysSliceGone, "", sliceOfPurged},
 	{saysWalk, "", walkFinished},
 	{saysWalkEnd, "", walkPages},
 	{saysWalkSteps, "", walkSteps},
