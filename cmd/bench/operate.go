@@ -241,10 +241,15 @@ func (b *bench) purge(ctx context.Context, p *place, calm []int64) error {
 	if err := p.database.EndTurns(); err != nil {
 		return err
 	}
+	// Before the start, since a purge may begin and end in the second after it.
+	first, err := oldest(ctx, p.database)
+	if err != nil {
+		return err
+	}
 	// An hour, the least that can be configured: nearly all of the filled-in events are older.
 	p.keep = 1
 	return b.serving(ctx, p, func(r *running) error {
-		if err := b.purgeBegins(ctx, r); err != nil {
+		if err := b.purgeBegins(ctx, r, first); err != nil {
 			return err
 		}
 		for i, plan := range b.purgeLoads() {
@@ -290,15 +295,17 @@ func stored(ctx context.Context, r *running) (int, error) {
 	return r.database.Count(ctx, "SELECT count(*) AS n FROM events")
 }
 
-// purgeBegins waits until the oldest event is gone, which is soon after the start.
-func (b *bench) purgeBegins(ctx context.Context, r *running) error {
-	// The first of all ids is read in the primary key, so that waiting does not load the
-	// database.
-	const oldest = "SELECT created_at AS n FROM events ORDER BY id LIMIT 1"
-	first, err := r.database.Count(ctx, oldest)
+// oldest returns the time of the oldest event. The first of all ids is read in the primary key, so that
+// asking again and again does not load the database.
+func oldest(ctx context.Context, d *server.Database) (int, error) {
+	return d.Count(ctx, "SELECT created_at AS n FROM events ORDER BY id LIMIT 1")
+}
+
+// purgeBegins waits until the oldest event, of the time first, is gone, which is soon after the start.
+func (b *bench) purgeBegins(ctx context.Context, r *running, first int) error {
 	// A purge that failed is repeated a minute later, so one failure may not end the run.
-	for deadline := time.Now().Add(3 * time.Minute); err == nil; {
-		now, err := r.database.Count(ctx, oldest)
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		now, err := oldest(ctx, r.database)
 		if err != nil || now != first {
 			return err
 		}
@@ -309,5 +316,4 @@ func (b *bench) purgeBegins(ctx context.Context, r *running) error {
 			return err
 		}
 	}
-	return err
 }
