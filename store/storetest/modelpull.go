@@ -89,9 +89,9 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	}
 	for _, j := range m.jobs {
 		if t, asked := tallies[j.Lane]; asked {
-			oldest := t.OldestDue
-			if t = tallied(t, j, now); m.isParked(j) {
-				t.OldestDue = oldest
+			before := t
+			if t = tallied(t, j, now); m.isParked(j) { // it waits for its source, not only for its time
+				t.OldestDue, t.Scheduled = before.OldestDue, before.Scheduled
 			}
 			tallies[j.Lane] = t
 		}
