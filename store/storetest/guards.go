@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,9 @@ const (
 	metVar  = "GATEWAY_TEST_MET_GUARDS"
 )
 
+// Mutated reports whether [Guards] started this process.
+func Mutated() bool { return os.Getenv(weakVar) != "" || os.Getenv(metVar) != "" }
+
 // Weakened returns the connection itself. In a process that [Guards] started, it returns a
 // connection that removes one guard from the statements that have it, or notes the guards that it
 // meets. So each driver's tests must open their stores over it.
@@ -66,6 +70,21 @@ func Weakened(conn store.Conn) store.Conn {
 			s.SQL = guards[i].find.ReplaceAllString(plain(s.SQL), guards[i].weak)
 		}
 	}}
+}
+
+// endAtFailure ends a process without a guard as soon as the first check has failed. The other checks
+// say nothing more, and the testing package reports a failed check only when all are done.
+func endAtFailure(of tb) {
+	t, ok := of.(*testing.T)
+	if !ok || os.Getenv(weakVar) == "" {
+		return
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			fmt.Printf("\n--- FAIL: %s\n", t.Name())
+			os.Exit(1)
+		}
+	})
 }
 
 // met are the guards that this process has met.

@@ -67,6 +67,7 @@ const maxAttempts = 3
 
 // The time of the rig is cut to milliseconds, the resolution at which stores keep times.
 func newRig(t tb, s core.Store, o Options) *rig {
+	endAtFailure(t)
 	now := core.SystemClock().UTC().Truncate(time.Millisecond).Add(24 * time.Hour)
 	return &rig{
 		tb: t, store: s, slow: o.Slow, now: now, lane: core.HandlerLane("billing"), workflow: defaultWorkflow,
@@ -77,6 +78,7 @@ func newRig(t tb, s core.Store, o Options) *rig {
 // with returns the same rig for a sub-test. The sub-test shares the store and the stock, and has
 // failures of its own.
 func (r rig) with(t tb) *rig {
+	endAtFailure(t)
 	r.tb = t
 	return &r
 }
