@@ -80,6 +80,9 @@ const (
 // database returns a new, empty database.
 func database(tb testing.TB) servers.Hosted {
 	tb.Helper()
+	if storetest.Mutated() {
+		return newTwin(tb)
+	}
 	pool.Lock()
 	defer pool.Unlock()
 	n := pool.used % (databases * abreast)
