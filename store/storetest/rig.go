@@ -24,10 +24,8 @@ type tb interface {
 }
 
 // A rig is a store under test with its fixtures. Its methods fail the test on an error, so that a
-// check reads as a list of calls and results. If an answer differs from the expected one, the
-// name of the method decides how the test goes on. A method that begins with "want" fails the
-// test and continues. A method that returns stored things, such as take or putAndTake, ends the
-// test.
+// check reads as a list of calls and results. If an answer differs from the expected one, a method
+// that begins with "want" continues, and one that returns stored things, such as take, ends the test.
 type rig struct {
 	tb
 	store core.Store
