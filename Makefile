@@ -89,7 +89,7 @@ generate: ## write the Go code of the .proto files anew
 # result of an earlier run counts. More packages run at a time than there are processors (MANY), since
 # most tests wait for timers, syncs or database servers; the packages that take longest come first. The
 # tests of whole programs (WHOLE) have deadlines, so they run one package at a time. They leave most of
-# the processors' time unused, and "make aside" takes it at the lowest priority. The attacks measure
+# the processors' time unused, and "make aside" takes it at a low priority. The attacks measure
 # latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -vet=off -timeout 30m $(FRESH)
@@ -98,26 +98,37 @@ RACED       := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=fa
 RACING      := $(RACED) $(TESTED) -race -short
 MANY        := -p 4 -parallel 4
 # Packages that make test runs under the race detector alone, since a run without it says nothing more.
-# No test of theirs is skipped there, or depends on -short, on the detector or on allocations (TestOnce).
-ONCE        := core/(alert|curl|lines|manage|operate|preview|pull|retention|series|telemetry/traces|units|verify|web|web/lambda|worker)
+# Their tests that are skipped there, or that depend on -short or on allocations, run without the
+# detector too (BOTH). TestOnce guards the lists.
+ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|functions/internal/boot
+BOTH        := ^Test(CrashAtEveryPoint|Day|DueWithinTheMinuteIsInTime|InspectLargeRun|MinuteIsTheFallback|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Rebinding|Zones)$$
+BOTHIN      := ./core/cron ./core/egress ./core/gateway ./core/runner ./core/sns ./core/telemetry/metrics ./functions/internal/boot
 ASIDE       := $(MAKE) aside
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
-	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$|/$(ONCE)$$')
-	infra/test/beside '$(ASIDE)' $(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
+	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
+	infra/test/beside '$(ASIDE)' $(MAKE) programs
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
-	$(MAKE) race
+	$(MAKE) race-served
 
-# What only computes: the modules with libraries that the gateway does not have, the fuzz targets, and
-# the compilation of all packages for the race detector.
+# The tests of whole programs, and those of them that run under the race detector.
+.PHONY: programs
+programs:
+	$(TESTED) -p 1 -skip '$(ATTACKS)' $(WHOLE)
+	$(MAKE) race-programs
+
+# What runs beside them: tests under the race detector that need no database server, since each
+# process of PostgreSQL would get the priority of a whole session; the tests that ONCE needs without
+# the detector; the modules with libraries that the gateway does not have; and the fuzz targets.
 .PHONY: aside
 aside:
+	$(MAKE) race-packages
+	$(TESTED) $(MANY) -run '$(BOTH)' $(BOTHIN)
 	cd store/mysql/mysql8 && $(TESTED) ./...
 	cd core/config/remote/cloud/emulators && $(TESTED) ./...
 	cd core/verify/libraries && $(TESTED) ./...
 	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
-	$(RACED) $(GO) list -race -test -deps -export -tags '$(TAGS)' ./core/... ./store/... ./cmd/gateway/... >/dev/null
 
 # The race detector costs minutes, so it runs where goroutines share memory. Left out are:
 #
@@ -135,16 +146,30 @@ aside:
 #   most concurrency (RACES), and functions/e2e, whose functions are built from the same packages.
 # - cmd/bench and infra, which drive and measure; TestScripts, which starts a program for each line;
 #   and packages without goroutines and locks (PURE).
-PURE        := core/(config|endpoint|wire|workflow)
+# - Of packages with a lock or a pool and hardly a goroutine (FEW), the tests without goroutines
+#   (SHARED are the others).
+#
+# TestOnce guards ONCE, BOTH and PURE; TestRaced guards PURE, FEW and SHARED.
+PURE        := core/(config|endpoint|intake|order|preview|units|verify|wire|workflow)
+FEW         := core/(expr)
+SHARED      := ^Test(PathIsShared)$$
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
 SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
-race: ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
-	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$')
+.PHONY: race-packages race-programs race-served
+race: race-packages race-programs race-served ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
+
+race-packages:
+	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$|/$(FEW)$$')
+	$(RACING) -run '$(SHARED)' $$($(GO) list ./... | grep -E '/$(FEW)$$')
+	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
+
+race-programs:
+	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
+
+race-served:
 	$(RACING) -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql
 	$(RACING) -run '$(CLAIMS)' ./store/hosted
-	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
-	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the
 # end-to-end stories only the ones that break first. TestScripts starts a program for each line, and
