@@ -166,11 +166,17 @@ func (p *pile) Due(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Out
 	for l, g := range p.gates {
 		due[l] = core.Outlook{Gate: g.Gate}
 	}
+	first := map[core.Lane]*core.Job{}
 	for _, j := range p.jobs {
-		o := due[j.Lane]
-		if slices.Contains(lanes, j.Lane) && !j.DueAt.IsZero() && (o.DueAt.IsZero() || j.DueAt.Before(o.DueAt)) {
+		if f := first[j.Lane]; !j.DueAt.IsZero() && (f == nil || j.DueAt.Before(f.DueAt)) {
+			first[j.Lane] = j
+		}
+	}
+	for lane, j := range first {
+		if slices.Contains(lanes, lane) {
+			o := due[lane]
 			o.DueAt = j.DueAt
-			due[j.Lane] = o
+			due[lane] = o
 		}
 	}
 	return due, nil
@@ -186,11 +192,11 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	var taken []core.TakenJob
 	for _, q := range quotas {
 		p.lines[q.Lane] = q.Lines
-		due := p.due(q.Lane, now)
+		due := p.due(q.Lane, now, q.N, func(*core.Job) bool { return true })
 		if len(due) == 0 || !p.gate(q.Lane).admits(now, q.Pass, lease) {
 			continue
 		}
-		for _, j := range due[:min(q.N, len(due))] {
+		for _, j := range due {
 			j.Status, j.DueAt, j.Lease = core.Running, now.Add(q.Hold), lease
 			j.Attempt++
 			taken = append(taken, p.gate(q.Lane).through(now, q.Pass, *j))
@@ -200,16 +206,18 @@ func (p *pile) Take(_ context.Context, now time.Time, quotas []core.Quota) ([]co
 	return taken, nil
 }
 
-func (p *pile) due(lane core.Lane, now time.Time) []*core.Job {
+// due returns the first n jobs of a lane that are due and wanted. Tests with thousands of jobs ask for
+// a few, so the others are not sorted.
+func (p *pile) due(lane core.Lane, now time.Time, n int, wanted func(*core.Job) bool) []*core.Job {
 	var due []*core.Job
+	earlier := func(a, b *core.Job) int { return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID)) }
 	for _, j := range p.jobs {
-		if j.Lane == lane && !j.DueAt.IsZero() && !j.DueAt.After(now) {
-			due = append(due, j)
+		if j.DueAt.IsZero() || j.Lane != lane || j.DueAt.After(now) || !wanted(j) || len(due) == n && (n == 0 || earlier(j, due[n-1]) > 0) {
+			continue
 		}
+		at, _ := slices.BinarySearchFunc(due, j, earlier)
+		due = slices.Insert(due[:min(len(due), max(n-1, 0))], at, j)
 	}
-	slices.SortFunc(due, func(a, b *core.Job) int {
-		return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID))
-	})
 	return due
 }
 
@@ -260,10 +268,9 @@ func (p *pile) Lapsed(_ context.Context, now time.Time, lanes []core.Lane, limit
 	p.lapses++
 	var lapsed []core.TakenJob
 	for _, l := range lanes {
-		for _, j := range p.due(l, now) {
-			if j.Status == core.Running && j.Attempt >= j.MaxAttempts && len(lapsed) < limit {
-				lapsed = append(lapsed, core.TakenJob{Job: *j})
-			}
+		gone := func(j *core.Job) bool { return j.Status == core.Running && j.Attempt >= j.MaxAttempts }
+		for _, j := range p.due(l, now, limit-len(lapsed), gone) {
+			lapsed = append(lapsed, core.TakenJob{Job: *j})
 		}
 	}
 	return lapsed, nil
