@@ -3,16 +3,23 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/memory"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/storetest"
 )
+
+func TestMain(m *testing.M) {
+	memory.Use()
+	os.Exit(m.Run())
+}
 
 // pooled is the size of the pool in tests, which is the configuration's default.
 const pooled = 10

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/memory"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/storetest"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	memory.Use()
 	os.Exit(m.Run())
 }
 

@@ -10,9 +10,15 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/memory"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/storetest"
 )
+
+func TestMain(m *testing.M) {
+	memory.Use()
+	os.Exit(m.Run())
+}
 
 // empty is the file of an empty, migrated database. Copying it takes less time than making its
 // tables again.

@@ -2,9 +2,11 @@ package flows_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/eventgateway/gateway/infra/test/memory"
 	"github.com/eventgateway/gateway/infra/test/servers"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/hosted"
@@ -12,6 +14,11 @@ import (
 	"github.com/eventgateway/gateway/store/postgres"
 	"github.com/eventgateway/gateway/store/sqlite"
 )
+
+func TestMain(m *testing.M) {
+	memory.Use()
+	os.Exit(m.Run())
+}
 
 // A place is a kind of database. Open connects to a fresh, empty database.
 type place struct {

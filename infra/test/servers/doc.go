@@ -9,7 +9,8 @@
 //
 //	url := servers.Postgres(t)  // or servers.MySQL(t), servers.D1(t)
 //
-// Servers write to disk as in production: a commit is synced before it is answered. With
+// Servers write to disk as in production: a commit is synced before it is answered. In packages
+// that call memory.Use (infra/test/memory) their files are in memory. With
 // GATEWAY_TEST_POSTGRES_URL or GATEWAY_TEST_MYSQL_URL set, the databases are made in that
 // server instead. If a component is missing, the test is skipped with a line that says how to
 // get it; with CI=true it fails.
