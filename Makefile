@@ -101,8 +101,8 @@ MANY        := -p 4 -parallel 4
 # Their tests that are skipped there, or that depend on -short or on allocations, run without the
 # detector too (BOTH). TestOnce guards the lists.
 ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|functions/internal/boot
-BOTH        := ^Test(CrashAtEveryPoint|Day|DueWithinTheMinuteIsInTime|InspectLargeRun|MinuteIsTheFallback|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Rebinding|Zones)$$
-BOTHIN      := ./core/cron ./core/egress ./core/gateway ./core/runner ./core/sns ./core/telemetry/metrics ./functions/internal/boot
+BOTH        := ^Test(CrashAtEveryPoint|Day|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|InspectLargeRun|MinuteIsTheFallback|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Rebinding|SearchScansAtMost|StepAnswers|Storms|Zones)$$
+BOTHIN      := ./core/cron ./core/egress ./core/gateway ./core/manage ./core/runner ./core/sns ./core/telemetry/metrics ./functions/internal/boot
 ASIDE       := $(MAKE) aside
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
@@ -139,7 +139,7 @@ aside:
 # - On database servers, checks with one caller: the code of store is the same as on SQLite, where
 #   all checks run (storetest.Options.Sampled). TestStoreBehindPooler and TestStoreInText are
 #   TestStore once more over another protocol. TestMigrations runs on SQLite alone.
-# - Tests with one caller, and many rows or large ones (SERIAL).
+# - Tests with one caller, and many rows, large ones or many cases (SERIAL).
 # - cmd/gateway on other databases than SQLite: the tests there end in the same packages.
 # - Of store/hosted all but its tests of concurrency (CLAIMS).
 # - Of e2e, in which the program itself is built with the detector, all but the stories with the
@@ -154,7 +154,7 @@ PURE        := core/(config|endpoint|intake|order|preview|units|verify|wire|work
 FEW         := core/(expr)
 SHARED      := ^Test(PathIsShared)$$
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
-SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun
+SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun|EventsOfManyJobs|EveryByteCounts|FaultsFailWithoutAtomicBatches|SearchScansAtMost|StepAnswers|Storms|Zones
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 .PHONY: race-packages race-programs race-served
 race: race-packages race-programs race-served ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
