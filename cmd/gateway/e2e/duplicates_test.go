@@ -41,6 +41,7 @@ const (
 func TestSimultaneousDuplicates(t *testing.T) {
 	for _, tt := range []place{{"SQLite", ownFile}, {"PostgreSQL", onPostgres}, {"MySQL", onMySQL}, {"D1 behind its proxy", onProxy}} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // beside the other databases, and no other tests
 			keys := whole(500, 150)
 			if testing.Short() || underRace() {
 				keys = 50
