@@ -154,7 +154,7 @@ PURE        := core/(config|endpoint|intake|order|preview|units|verify|wire|work
 FEW         := core/(expr)
 SHARED      := ^Test(PathIsShared)$$
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
-SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun|EventsOfManyJobs|EveryByteCounts|FaultsFailWithoutAtomicBatches|SearchScansAtMost|StepAnswers|Storms|Zones
+SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun|MostHeldSources|EventsOfManyJobs|EveryByteCounts|FaultsFailWithoutAtomicBatches|SearchScansAtMost|StepAnswers|Storms|Zones
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 .PHONY: race-packages race-programs race-served
 race: race-packages race-programs race-served ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
