@@ -160,15 +160,16 @@ CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 race: race-packages race-programs race-served ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
 
 race-packages:
-	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$|/$(FEW)$$')
+	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/|/infra|/$(PURE)$$|/$(FEW)$$')
 	$(RACING) -run '$(SHARED)' $$($(GO) list ./... | grep -E '/$(FEW)$$')
 	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
 
 race-programs:
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e
 
+# The functions' tests have deadlines of a second, so they do not run aside.
 race-served:
-	$(RACING) -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql
+	$(RACING) -p 3 -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql ./functions/internal/...
 	$(RACING) -run '$(CLAIMS)' ./store/hosted
 
 # More packages at a time than processors, since most tests wait for timers or syncs. Of the

@@ -25,8 +25,9 @@ func TestOnce(t *testing.T) {
 		left[strings.TrimPrefix(p, "./")] = true
 	}
 	unused := alternatives(setting(t, makefile, "BOTH"))
-	once := packages(t, makefile, "ONCE")
-	for name := range once {
+	pure, few := packages(t, makefile, "PURE"), packages(t, makefile, "FEW")
+	elsewhere := regexp.MustCompile(`^(cmd/|infra|store/(postgres|mysql|hosted)$|functions/e2e$)`)
+	for name := range packages(t, makefile, "ONCE") {
 		sources := testsOf(t, name)
 		for file, f := range sources.files {
 			if regexp.MustCompile(`(?m)^//go:build .*race`).MatchString(f) {
@@ -40,16 +41,19 @@ func TestOnce(t *testing.T) {
 			delete(left, name)
 			unused = slices.DeleteFunc(unused, func(u string) bool { return "Test"+u == test })
 		}
-		if packages(t, makefile, "PURE")[name] || packages(t, makefile, "FEW")[name] || strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "infra") || slices.Contains([]string{"store/postgres", "store/mysql", "store/hosted", "functions/e2e"}, name) {
+		if pure[name] || few[name] || elsewhere.MatchString(name) {
 			t.Errorf("%s is in ONCE, but make race does not run it", name)
 		}
 	}
 	if len(left) > 0 || len(unused) > 0 {
 		t.Errorf("BOTHIN and BOTH name what no package in ONCE has: %v, %q", slices.Collect(maps.Keys(left)), unused)
 	}
-	const whole = "-skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/e2e$$|/infra|/$(PURE)$$|/$(FEW)$$')"
+	const whole = "-skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/|/infra|/$(PURE)$$|/$(FEW)$$')"
 	if race := regexp.MustCompile(`(?m)^race-packages:\n.*$`).FindString(makefile); !strings.Contains(race, whole) {
 		t.Errorf("the first command of make race-packages does not run all packages but those that it leaves out:\n%s", race)
+	}
+	if race := regexp.MustCompile(`(?m)^race-served:\n.*$`).FindString(makefile); !strings.Contains(race, " ./functions/internal/...") {
+		t.Errorf("the first command of make race-served does not run the functions' tests:\n%s", race)
 	}
 	if !strings.Contains(makefile, "\nrace: race-packages race-programs race-served ##") {
 		t.Error("make race has not its three parts")
