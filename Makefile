@@ -103,7 +103,7 @@ MANY        := -p 4 -parallel 4
 ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|functions/internal/boot
 BOTH        := ^Test(CrashAtEveryPoint|Day|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|InspectLargeRun|MinuteIsTheFallback|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Rebinding|SearchScansAtMost|StepAnswers|Storms|Zones)$$
 BOTHIN      := ./core/cron ./core/egress ./core/gateway ./core/manage ./core/runner ./core/sns ./core/telemetry/metrics ./functions/internal/boot
-ASIDE       := $(MAKE) aside
+ASIDE       := $(MAKE) aside MANY="-p 2 -parallel 4"
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
