@@ -59,7 +59,6 @@ func TestTabsBesideIntake(t *testing.T) {
 	r := receiver.New(t)
 	g := newGateway(t, manyConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=warn")
-	g.run("migrate", "up")
 	seedDelivered(g, jobs)
 	db := g.ledger()
 	_, err := db.db.Exec(`UPDATE jobs SET status = 'dead', last_error = 'status: 503 Service Unavailable, request ' || id WHERE substr(id, -1) IN ('1', '4', '7')`)

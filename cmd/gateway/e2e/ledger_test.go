@@ -19,7 +19,9 @@ type ledger struct {
 	db  *sql.DB // for SQLite, PostgreSQL and MySQL
 	ask ledgers.Ask
 
-	intact string // the statement that checks the file; "" if there is no file
+	intact  string // the statement that checks the file; "" if there is no file
+	integer string // the type of integers in a CAST
+	settle  string // the statement that brings statistics up to date after many inserts; "" if there are none
 }
 
 // openLedger opens a database file.
@@ -38,13 +40,42 @@ func openSQL(t testing.TB, driver, address string) *ledger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return &ledger{t: t, db: db, ask: ledgers.SQL(db)}
+	l := &ledger{t: t, db: db, ask: ledgers.SQL(db), integer: "INT"}
+	switch driver {
+	case "pgx":
+		l.settle = `VACUUM ANALYZE`
+	case "mysql":
+		l.integer, l.settle = "SIGNED", `ANALYZE TABLE events, jobs, attempts, minutes`
+	}
+	return l
 }
 
 // close closes the database, where a gateway would notice it.
 func (l *ledger) close() {
 	if l.db != nil {
 		l.db.Close()
+	}
+}
+
+// exec runs a statement that returns no rows.
+func (l *ledger) exec(statement string) {
+	l.t.Helper()
+	var err error
+	if l.db != nil {
+		_, err = l.db.Exec(statement)
+	} else {
+		_, err = l.ask(statement)
+	}
+	if err != nil {
+		l.t.Fatalf("%.200s: %v", statement, err)
+	}
+}
+
+// vacuum does what the database's own upkeep does some time after many inserts.
+func (l *ledger) vacuum() {
+	l.t.Helper()
+	if l.settle != "" {
+		l.exec(l.settle)
 	}
 }
 

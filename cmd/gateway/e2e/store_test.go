@@ -23,6 +23,8 @@ type store struct {
 	yaml string   // appended to the configuration
 	env  []string // environment variables for yaml
 	open func(testing.TB) *ledger
+
+	requests func() int // how many the gateway has sent to a D1 database; nil if they are not counted
 }
 
 // ownFile stands for SQLite in tables of stores.
@@ -32,6 +34,15 @@ func onPostgres(t testing.TB) *store { return postgresStore(servers.Postgres(t))
 func onMySQL(t testing.TB) *store    { return mysqlStore(servers.MySQL(t)) }
 func onD1(t testing.TB) *store       { h := servers.D1(t); return apiStore(h, h.API) }
 func onProxy(t testing.TB) *store    { h := servers.D1(t); return proxyStore(h, h.Endpoint) }
+
+// onCountedD1 is onProxy with a counter of requests before it.
+func onCountedD1(t testing.TB) *store {
+	h := servers.D1(t)
+	f := servers.NewFaults(t, h.Endpoint)
+	st := proxyStore(h, f.URL)
+	st.requests = func() int { return f.Counts().Calls }
+	return st
+}
 
 // A place is a kind of store.
 type place struct {
@@ -142,5 +153,5 @@ database: {driver: hosted_sql, hosted_sql_endpoint: "${D1_ENDPOINT}", api_token:
 
 // openD1 queries a D1 database through its REST API.
 func openD1(t testing.TB, h servers.Hosted) *ledger {
-	return &ledger{t: t, ask: ledgers.D1(h)}
+	return &ledger{t: t, ask: ledgers.D1(h), integer: "INT"}
 }
