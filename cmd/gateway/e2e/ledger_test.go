@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"database/sql"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,15 +61,22 @@ func (l *ledger) close() {
 // exec runs a statement that returns no rows.
 func (l *ledger) exec(statement string) {
 	l.t.Helper()
-	var err error
+	if err := l.try(statement); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// try is exec that returns an error.
+func (l *ledger) try(statement string) (err error) {
 	if l.db != nil {
 		_, err = l.db.Exec(statement)
 	} else {
 		_, err = l.ask(statement)
 	}
 	if err != nil {
-		l.t.Fatalf("%.200s: %v", statement, err)
+		return fmt.Errorf("%.200s: %w", statement, err)
 	}
+	return nil
 }
 
 // vacuum does what the database's own upkeep does some time after many inserts.
