@@ -278,23 +278,41 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 // maxEndedCounted bounds how many dead jobs Completed can subtract, and how many canceled ones.
 const maxEndedCounted = 10 * core.MaxDepth
 
+// fewEnded is for how many dead and canceled jobs Completed needs one round trip.
+const fewEnded = 1000
+
 // Completed counts completed jobs. See core.Backlog. It counts finished jobs and subtracts the
-// dead and canceled ones. These are counted first: a job that dies in between makes the result one
-// too high. Counted last, it would make the result one too low, as if a completed job had vanished.
+// dead and canceled ones. If there are more than a few of these, it has to count more finished jobs than
+// it did at first. A job that dies in between makes the result one too high. Counted after the finished
+// jobs, it would make the result one too low, as if a completed job had vanished.
 func (s *Store) Completed(ctx context.Context) (int, error) {
-	others := 0
-	for _, st := range []statement{s.sql.buried, s.sql.calledOff} {
-		n, err := s.count(ctx, st, int64(maxEndedCounted))
-		if err != nil {
-			return 0, fmt.Errorf("count completed jobs: %w", err)
-		}
-		others += n
-	}
-	over, err := s.count(ctx, s.sql.over, int64(others+core.MaxDepth))
+	n, err := s.completed(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("count completed jobs: %w", err)
 	}
-	return max(0, over-others), nil
+	return n, nil
+}
+
+func (s *Store) completed(ctx context.Context) (int, error) {
+	const most = fewEnded + core.MaxDepth
+	stmts := []statement{s.sql.buried, s.sql.calledOff, s.sql.over}
+	results, err := s.readBatch(ctx, stmts[0].with(int64(maxEndedCounted)), stmts[1].with(int64(maxEndedCounted)), stmts[2].with(int64(most)))
+	if err != nil {
+		return 0, err
+	}
+	var counts [3]int
+	for i, st := range stmts {
+		if counts[i], err = countIn(st, results[i].Rows); err != nil {
+			return 0, err
+		}
+	}
+	others, over := counts[0]+counts[1], counts[2]
+	if over == most && over-others < core.MaxDepth {
+		if over, err = s.count(ctx, s.sql.over, int64(others+core.MaxDepth)); err != nil {
+			return 0, err
+		}
+	}
+	return min(max(0, over-others), core.MaxDepth), nil
 }
 
 // count returns the number that a statement reads.

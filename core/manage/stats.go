@@ -69,11 +69,13 @@ func NewStatistics(store StatsStore, clock core.Clock, lanes []core.Lane, places
 }
 
 // Stats returns the state of the gateway. The caller must not change the lanes.
-// Simultaneous callers share one query.
+// Simultaneous callers share one query. Lanes and completed jobs are counted at the same time, since
+// each round trip to a database over HTTP takes long.
 func (s *Statistics) Stats(ctx context.Context) (Stats, error) {
+	completed := s.completed.latest(ctx)
 	stats, err := s.lanes.answer(ctx)
 	if err == nil {
-		stats.Completed, err = s.completed.answer(ctx)
+		stats.Completed, err = completed.wait(ctx)
 	}
 	if err != nil {
 		return Stats{}, err
@@ -144,8 +146,10 @@ type asking[T any] struct {
 }
 
 // answer returns the answer of the database, or the newest one while it is fresh.
-func (k *kept[T]) answer(ctx context.Context) (none T, _ error) {
-	q := k.latest(ctx)
+func (k *kept[T]) answer(ctx context.Context) (T, error) { return k.latest(ctx).wait(ctx) }
+
+// wait returns the answer to a query.
+func (q *asking[T]) wait(ctx context.Context) (none T, _ error) {
 	select {
 	case <-q.done:
 		return q.got, q.err

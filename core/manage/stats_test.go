@@ -13,11 +13,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// census counts its calls. Tallies takes some time.
+// census counts its calls. Tallies takes some time, and Completed another.
 type census struct {
 	asked  int
 	dead   int
 	takes  time.Duration
+	counts time.Duration
 	err    error
 	broken string // the method that fails with err
 }
@@ -49,7 +50,10 @@ func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, 
 	}, c.fail("Due")
 }
 
-func (c *census) Completed(context.Context) (int, error) { return 9, c.fail("Completed") }
+func (c *census) Completed(context.Context) (int, error) {
+	<-time.After(c.counts)
+	return 9, c.fail("Completed")
+}
 
 func statistics(c *census) *Statistics {
 	return NewStatistics(c, time.Now, []core.Lane{"handler/a", "queue/q", "source/shop", "source/timer"}, nil)
@@ -64,6 +68,17 @@ func TestStats(t *testing.T) {
 		}, Sources: []SourceStats{{"shop", core.Gate{HeldSince: noon, HeldUntil: core.NoEnd}}, {Name: "timer"}}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Stats: %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// Lanes and completed jobs are counted at the same time.
+func TestStatsAreCountedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		got, err := statistics(&census{takes: time.Second, counts: time.Second}).Stats(t.Context())
+		if took := time.Since(began); err != nil || got.Completed != 9 || took != time.Second {
+			t.Errorf("Stats: %d completed after %v, %v, want 9 after %v", got.Completed, took, err, time.Second)
 		}
 	})
 }

@@ -129,10 +129,6 @@ func TestCountsAreBounded(t *testing.T) {
 	if n, err := s.Depth(ctx); n != core.MaxDepth || err != nil {
 		t.Errorf("Depth of %d jobs = %d, %v, want %d", core.MaxDepth+1, n, err, core.MaxDepth)
 	}
-	fill("dead", nil, int64(1))
-	due := time.UnixMilli(1000).UTC()
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due})
-	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
 	completed := func(want int) {
 		t.Helper()
 		if n, err := s.Completed(ctx); n != want || err != nil {
@@ -142,6 +138,11 @@ func TestCountsAreBounded(t *testing.T) {
 	completed(0)
 	fill("completed", nil, int64(1))
 	completed(core.MaxDepth)
+	fill("dead", nil, int64(1)) // so many that the finished jobs are counted twice
+	completed(core.MaxDepth)
+	due := time.UnixMilli(1000).UTC()
+	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due})
+	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
 	fill("running", int64(2000), nil)
 	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due}) // it counts no further
 	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
