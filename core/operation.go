@@ -47,8 +47,8 @@ const (
 
 // How many matches one slice of an operation acts on at most.
 const (
-	MaxSlice = 100  // of an operation with a rate
-	MaxRush  = 1000 // of one without
+	MaxSlice = 100  // of an operation with a rate, and of a replay, whose events have several jobs each
+	MaxRush  = 1000 // of another one without a rate
 )
 
 // OperationLane is the lane of the jobs that do operations. It has one job for each operation
@@ -76,9 +76,16 @@ type OperationFilter struct {
 
 	Error string // text that the last error of a job, or the error of a run, contains
 
-	// Match is an expression in the language of a handler's filter, about the event. Only a
-	// replay has one.
+	// Only a replay has the fields below.
+
+	// Match is an expression in the language of a handler's filter, about the event.
 	Match string
+
+	DeliveryID string // the sender's id of the event: see [EventFilter]
+
+	// First and Last select the events from one id to another, both included. A replay without a
+	// rate fixes its events with them.
+	First, Last ID
 }
 
 // An Operation is work on all jobs, events or runs that a filter selects. It is stored, and done

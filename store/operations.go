@@ -21,6 +21,9 @@ type operationSpec struct {
 	Until   int64       `json:"until,omitempty"`
 	Error   string      `json:"error,omitempty"`
 	Match   string      `json:"match,omitempty"`
+	Sent    string      `json:"delivery_id,omitempty"`
+	First   core.ID     `json:"first,omitempty"`
+	Last    core.ID     `json:"last,omitempty"`
 	To      []core.Lane `json:"to,omitempty"`
 	Rate    int         `json:"rate"`
 	By      string      `json:"by,omitempty"`
@@ -32,7 +35,7 @@ func specOf(op core.Operation) string {
 	f := op.Filter
 	b, err := json.Marshal(operationSpec{
 		Action: op.Action, Lane: f.Lane, Status: f.Status, Source: f.Source, Type: f.Type, Since: orZero(f.Since), Until: orZero(f.Until),
-		Error: f.Error, Match: f.Match, To: op.To, Rate: op.Rate, By: op.By, Created: op.CreatedAt.UnixMilli(),
+		Error: f.Error, Match: f.Match, Sent: f.DeliveryID, First: f.First, Last: f.Last, To: op.To, Rate: op.Rate, By: op.By, Created: op.CreatedAt.UnixMilli(),
 	})
 	if err != nil {
 		panic("store: encode an operation: " + err.Error()) // texts and numbers always encode
@@ -58,6 +61,7 @@ func (r *rowReader) operation() (core.Operation, error) {
 	}
 	op.Action, op.To, op.Rate, op.By, op.CreatedAt = s.Action, s.To, s.Rate, s.By, time.UnixMilli(s.Created).UTC()
 	op.Filter = core.OperationFilter{Lane: s.Lane, Status: s.Status, Source: s.Source, Type: s.Type, Error: s.Error, Match: s.Match,
+		DeliveryID: s.Sent, First: s.First, Last: s.Last,
 		Since: timeUnlessZero(s.Since, time.UnixMilli), Until: timeUnlessZero(s.Until, time.UnixMilli)}
 	op.State, op.Error = core.OperationState(r.text()), r.text()
 	op.Seq, op.Cursor = r.number(), r.text()

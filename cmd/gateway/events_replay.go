@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,20 +21,20 @@ Of the events that are selected, the newest are replayed, as many as --limit say
 oldest of them first. Asks before, unless -y is given; --dry-run only counts. Events that
 come in from then on are left out.
 
-A replay that ends early says how far it came, and how to go on: with --from and --to,
-which replay all selected events between two events.
+A replay is an operation, which goes on if this command ends; see "gateway operations". It is done
+at once. With --url it is left to the gateway after about 20 seconds: the command then says so.
+--from and --to replay all selected events from one event to another.
 
-"gateway operations begin replay" replays all that match an expression, or to some consumers only.`
+"gateway operations begin replay" replays all that match an expression, or to some consumers only,
+at a rate.`
 
 // newEventsReplay makes "gateway events replay": stored events get new jobs under the present
 // configuration. It asks POST /api/events/replay with --url, and manage.Events.Replay
-// otherwise, turn by turn. Every receiver gets the events again, so it asks before, unless -y
-// is given. It exits with 2 if it cannot ask, and with 1 if a turn fails; then it prints the
-// command that goes on.
+// otherwise. Every receiver gets the events again, so it asks before, unless -y
+// is given. It exits with 2 if it cannot ask, and with 1 if the replay fails; then it says what goes on.
 //
-// A turn is a bounded number of events (manage.ReplayTurn): one request for a million events
-// would exceed each timeout on its way, and after a failure the user would not know how far it
-// came.
+// It counts turn by turn, each a bounded number of events (manage.CountTurn). A gateway of an earlier
+// version replays turn by turn too.
 func newEventsReplay(a *app) *cobra.Command {
 	var r replay
 	c := &cobra.Command{
@@ -132,13 +131,24 @@ func (a *app) eventsReplay(c *cobra.Command, r replay) error {
 				return err
 			}
 		}
-		done, err := a.replayTurns(c.Context(), op.events, r, false)
+		done, err := a.replayCounted(c.Context(), op, r)
+		a.noteUnfinished(c, r, done, err)
 		if err != nil {
-			a.noteUnfinished(c, r, done)
 			return err
 		}
 		return a.printReplayed("replayed", done)
 	})
+}
+
+// replayCounted replays the events of the span, and shows the progress.
+func (a *app) replayCounted(ctx context.Context, op *operator, r replay) (manage.Replayed, error) {
+	if op.replaying == nil {
+		return a.replayTurns(ctx, op.events, r, false)
+	}
+	p := a.Progress()
+	defer p.Clear()
+	op.replaying(func(done manage.Replayed) { p.Show("replayed %s so far", inWords(done)) })
+	return a.replayTurns(ctx, op.events, r, false)
 }
 
 // countReplay counts the events to replay, and fixes their span: events accepted after it are
@@ -157,8 +167,8 @@ func (a *app) countReplay(ctx context.Context, events eventService, r *replay) (
 	return counted, err
 }
 
-// replayTurns replays turn by turn until the span is done. After an error it returns the
-// counts so far and the id from which to continue.
+// replayTurns counts or replays until the span is done, or left to an operation. After an error it
+// returns the counts so far and, if there was a turn before, the id from which to continue.
 func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dry bool) (total manage.Replayed, err error) {
 	p := a.Progress()
 	defer p.Clear()
@@ -175,13 +185,15 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 		if total.Span == (manage.Span{}) {
 			total.Span = done.Span
 		}
-		switch total.Next = done.Next; {
+		total.Going = done.Going
+		switch {
 		case err != nil:
-			total.Next = cmp.Or(done.Next, span.First) // the error of a server has no counts
 			return total, err
-		case done.Next == "":
+		case done.Next == "" || done.Going != "":
+			total.Next = ""
 			return total, nil
 		}
+		total.Next = done.Next
 		filter.Limit, span = 0, manage.Span{First: done.Next, Last: total.Last}
 		p.Show("%s %s so far", did, inWords(total))
 	}
@@ -211,14 +223,19 @@ func (a *app) printReplayed(did string, r manage.Replayed) error {
 	return nil
 }
 
-// noteUnfinished prints how far a failed replay came, and the command that continues it. A
-// server that failed during the last turn may have replayed events that are not counted.
-func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed) {
-	unsure := ""
-	if a.remote() {
-		unsure = fmt.Sprintf(", and perhaps some of the next %d", manage.ReplayTurn)
+// noteUnfinished says how a replay that is not done goes on: by an operation, or by the command that it
+// prints if a gateway of an earlier version failed in the middle. That gateway may have replayed some of
+// the next events too.
+func (a *app) noteUnfinished(c *cobra.Command, r replay, done manage.Replayed, err error) {
+	switch {
+	case done.Going != "":
+		a.noteGoesOn(c, done.Going, terminal.Count(done.Events, "event")+" replayed")
+	case err != nil && done.Next != "":
+		a.Notef("replayed %s until then, and perhaps some of the next %d; to go on: %s", inWords(done), manage.CountTurn,
+			a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
+	case err != nil && a.remote():
+		a.Notef("if the replay was begun, it goes on while the gateway runs; to see it: %s", a.commandLine("gateway operations list", c.InheritedFlags()))
 	}
-	a.Notef("replayed %s until then%s; to go on: %s", inWords(done), unsure, a.commandLine(c.CommandPath(), r.rest(c.Flags(), done.Next)))
 }
 
 // rest sets the flags of the command that continues the replay at next. It writes times as

@@ -108,6 +108,9 @@ func filterText(o core.Operation) string {
 	add("until", core.FormatTime(f.Until))
 	add("error", f.Error)
 	add("match", f.Match)
+	add("delivery-id", f.DeliveryID)
+	add("from", string(f.First))
+	add("to", string(f.Last)) // as of "events replay"; below it is a consumer
 	for _, l := range o.To {
 		add("to", l.Consumer())
 	}

@@ -84,6 +84,10 @@ type operator struct {
 	// drive does an operation beside the gateways that run; nil for a server, which does it itself.
 	drive func(ctx context.Context, id core.ID, seen func(core.Operation)) (core.Operation, error)
 
+	// replaying sets the function that gets the numbers of a replay of events after each slice; nil for a
+	// server.
+	replaying func(did func(manage.Replayed))
+
 	handlers func(context.Context) ([]string, error) // the names of the configured handlers
 
 	close func()
@@ -167,6 +171,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 
 		operations: operations,
 		drive:      doer.Drive,
+		replaying:  func(did func(manage.Replayed)) { events.Progress = did },
 
 		handlers: func(context.Context) ([]string, error) {
 			return wire.List(cfg.SortedHandlers(), func(h config.Handler) string { return h.Name }), nil

@@ -15,10 +15,14 @@ import (
 // consumers.
 func Events(c *config.Config, store core.Store, clock core.Clock) (*manage.Events, error) {
 	events, err := eventsOf(c, store, clock, core.NewIDs(clock))
-	if err == nil {
-		events.Runs = quietRunner(c, store, clock)
+	if err != nil {
+		return nil, err
 	}
-	return events, err
+	if events.Bulk, err = replays(c, store, clock); err != nil {
+		return nil, err
+	}
+	events.Runs = quietRunner(c, store, clock)
+	return events, nil
 }
 
 // Waits returns the service that says why jobs wait.
@@ -134,7 +138,7 @@ func (g *Gateway) newEvents(c *config.Config, bell *core.Bell) (*manage.Events, 
 	if err != nil {
 		return nil, err
 	}
-	events.Bell, events.Observe, events.Waits, events.Runs = bell, g.observe, g.Jobs.Waits, g.runner
+	events.Bell, events.Observe, events.Bulk, events.Waits, events.Runs = bell, g.observe, g.Operations, g.Jobs.Waits, g.runner
 	return events, nil
 }
 

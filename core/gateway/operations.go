@@ -33,7 +33,8 @@ func (g *Gateway) operationTarget(c *config.Config, bell *core.Bell) (worker.Tar
 	return worker.Target{Lane: core.OperationLane, Steps: doer, Timeout: operate.Timeout, Hold: operate.Lease}, nil
 }
 
-// rushTime bounds a request that does an operation at once. A function's caller gives up after about 29 s.
+// rushTime bounds a request that does an operation at once. A function's caller gives up after about 29 s,
+// and many a proxy before a gateway after 30 s.
 const rushTime = 20 * time.Second
 
 // newDoer returns a Doer that rings and reports in this process.
@@ -63,16 +64,24 @@ func (g *Gateway) newOperations(c *config.Config, bell *core.Bell) (*manage.Oper
 	}
 	operations := manage.NewOperations(w, g.ids(), g.Clock)
 	operations.Names, operations.Doer, operations.Bell, operations.Observe = names(c), g.newDoer(w, bell), bell, g.observe
-	if g.MaxReply > 0 { // a function
-		operations.Within = rushTime
-	}
+	operations.Within = rushTime
 	return operations, nil
 }
 
 // retries returns the service that retries many jobs at once. It matches no events, so it cannot replay.
 func retries(c *config.Config, store operate.Store, clock core.Clock) *manage.Operations {
+	return bulk(c, operate.Walker{Store: store}, core.NewIDs(clock), clock)
+}
+
+// replays returns the service that replays many events at once.
+func replays(c *config.Config, store operate.Store, clock core.Clock) (*manage.Operations, error) {
 	ids := core.NewIDs(clock)
-	w := operate.Walker{Store: store}
+	w, err := walker(c, store, ids)
+	return bulk(c, w, ids, clock), err
+}
+
+// bulk returns the service that does operations at once, for a program without a worker.
+func bulk(c *config.Config, w operate.Walker, ids *core.IDs, clock core.Clock) *manage.Operations {
 	operations := manage.NewOperations(w, ids, clock)
 	operations.Names = names(c)
 	operations.Doer = operate.New(operate.Deps{Walker: w, IDs: ids, Clock: clock, Bell: &core.Bell{}, Observe: func(core.Fact) {}})

@@ -8,136 +8,16 @@ import (
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
-	"github.com/eventgateway/gateway/core/operate"
 )
 
 // How many small events are processed at a time. [core.MaxRead] bounds large ones.
 const (
-	readChunk = 100 // events that are read, and given new jobs, in one step
+	readChunk = 100 // events that are read in one step
 	tellChunk = 25  // events whose jobs are read in one step; a run with many steps has thousands of jobs
 
 	// triedChunk is about how many attempts are read in one step.
 	triedChunk = 250
 )
-
-// Replay gives new jobs to the events that the filter selects, the oldest first. With a
-// span it replays the events of the span: all of them, or at most f.Limit if that is set.
-// Without a span it replays the newest events, at most f.Limit, 1 to [MaxReplay]; 0 means
-// [DefaultReplay]. A dry replay returns the numbers and writes nothing. An event that no
-// consumer wants counts in Looked only.
-//
-// One call processes at most [ReplayTurn] events, and starts no further chunk after
-// [ReplayTime], so that its answer is in time; then Next says where to continue. The
-// returned span always selects the same events: later events are after it, and purged
-// events are gone. So a replay of the span of a dry run replays the events that the dry run
-// counted.
-//
-// After an error it returns the replayed numbers, and where to continue.
-func (e *Events) Replay(ctx context.Context, f core.EventFilter, s Span, dry bool) (Replayed, error) {
-	n, err := turn(f.Limit, s)
-	if err == nil && s == (Span{}) {
-		s, err = e.span(ctx, f, n)
-	}
-	if err != nil || s == (Span{}) {
-		return Replayed{}, err
-	}
-	ctx = replaying(ctx, f, s) // one entry for all its commits
-	total, stop := Replayed{Span: s, Next: s.First}, e.clock().Add(ReplayTime)
-	left, late := min(n, ReplayTurn), false
-	for chunk, err := range e.within(ctx, f, s, left) {
-		if err == nil {
-			err = e.take(ctx, chunk, dry, &total)
-		}
-		if err != nil {
-			return total, err
-		}
-		left -= len(chunk)
-		if late = !e.clock().Before(stop); late {
-			break
-		}
-	}
-	if left > 0 && !late || total.Next > s.Last { // there are no more
-		total.Next = ""
-	}
-	return total, nil
-}
-
-// turn returns how many events are selected at most.
-func turn(limit int, s Span) (int, error) {
-	switch {
-	case (s.First == "") != (s.Last == ""):
-		return 0, core.Refuse(core.Invalid, "first and last go together: give both, or neither")
-	case s.First > s.Last:
-		return 0, core.Refuse(core.Invalid, "first must not be above last")
-	case limit < 0 || limit > MaxReplay:
-		return 0, core.Refuse(core.Invalid, "limit must be a whole number from 1 to %d; not %d", MaxReplay, limit)
-	case limit == 0 && s == (Span{}):
-		return DefaultReplay, nil
-	case limit == 0:
-		return MaxReplay, nil
-	}
-	return limit, nil
-}
-
-// take replays a chunk, and adds its numbers.
-func (e *Events) take(ctx context.Context, chunk []core.Event, dry bool, total *Replayed) error {
-	done, err := e.replay(ctx, e.match, chunk, dry)
-	if err != nil {
-		return err
-	}
-	total.Looked += done.Looked
-	total.Events += done.Events
-	total.Jobs += done.Jobs
-	total.Next = chunk[len(chunk)-1].ID.Next()
-	return nil
-}
-
-// ReplayOne gives new jobs to one event, for some consumers; for all that want it if there are none
-// in to. The error for a missing event is [ErrEvent]. A lane in to is refused as by
-// [Operations.Begin].
-func (e *Events) ReplayOne(ctx context.Context, id core.ID, to ...core.Lane) (Replayed, error) {
-	if err := e.Names.receivers(to); err != nil {
-		return Replayed{}, err
-	}
-	event, err := e.event(ctx, id)
-	if err != nil {
-		return Replayed{}, err
-	}
-	match := func(event core.Event) core.Arrival { return operate.Only(e.match(event), to) }
-	done, err := e.replay(audited(ctx, core.AuditReplay, string(id)), match, []core.Event{event}, false)
-	done.Span = Span{id, id}
-	return done, err
-}
-
-// replay gives jobs to events for the consumers that they match.
-func (e *Events) replay(ctx context.Context, match Match, events []core.Event, dry bool) (Replayed, error) {
-	var wanted []core.Arrival
-	jobs := 0
-	for _, event := range events {
-		a := match(event)
-		for _, u := range a.Undecided {
-			tell(e.Observe, core.FilterFailed{Event: event, Undecided: u})
-		}
-		if len(a.Jobs) > 0 {
-			wanted = append(wanted, a)
-			jobs += len(a.Jobs)
-		}
-	}
-	if dry || len(wanted) == 0 {
-		return Replayed{Looked: len(events), Events: len(wanted), Jobs: jobs}, nil
-	}
-	jobs, err := e.store.Replay(ctx, e.clock(), wanted...)
-	if err != nil {
-		return Replayed{}, err
-	}
-	for _, a := range wanted {
-		for _, j := range a.Jobs {
-			e.Bell.Ring(j.Lane)
-		}
-		tell(e.Observe, core.Replayed{Event: a.Event, Asked: a.Jobs})
-	}
-	return Replayed{Looked: len(events), Events: len(wanted), Jobs: jobs}, nil
-}
 
 // within yields the events of a span that the filter selects in chunks, the oldest first,
 // at most n.

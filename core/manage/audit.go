@@ -44,9 +44,9 @@ func numberText(n int) string {
 	return strconv.Itoa(n)
 }
 
-// replaying returns the context for a replay of the events that a filter selects.
-func replaying(ctx context.Context, f core.EventFilter, s Span) context.Context {
-	return audited(ctx, core.AuditReplay, core.AllTargets,
+// replaying returns the change of a replay of the events that a filter selects.
+func replaying(f core.EventFilter, s Span) core.Change {
+	return change(core.AuditReplay, core.AllTargets,
 		"source", f.Source, "event_type", f.Type, "delivery_id", f.DeliveryID, "since", timeText(f.Since), "until", timeText(f.Until),
 		"limit", numberText(f.Limit), "first", string(s.First), "last", string(s.Last))
 }
@@ -61,7 +61,7 @@ func beginning(ctx context.Context, op core.Operation, shown core.Lane) context.
 	return audited(ctx, core.AuditOperation, string(op.ID),
 		"action", string(op.Action), "rate", numberText(op.Rate), "to", strings.Join(to, ", "),
 		"consumer", shown.Consumer(), "status", f.Status, "source", f.Source, "event_type", f.Type, "since", timeText(f.Since), "until", timeText(f.Until),
-		"error", f.Error, "match", f.Match)
+		"error", f.Error, "match", f.Match, "delivery_id", f.DeliveryID, "first", string(f.First), "last", string(f.Last))
 }
 
 // An Audit lists changes with their actors. It is safe for concurrent use.

@@ -24,22 +24,19 @@ type EventStore interface {
 // ErrEvent is the refusal of an event that does not exist.
 var ErrEvent = core.Refuse(core.NotFound, "event not found")
 
-// Bounds of a replay.
-const (
-	DefaultReplay = 100     // events that are selected by default
-	MaxReplay     = 100_000 // events that are selected by their number
-
-	ReplayTurn = 1000             // events that one call replays
-	ReplayTime = 10 * time.Second // about how long one call takes
-)
-
 // Events are the stored events. They are safe for concurrent use.
 type Events struct {
-	// Bell rings for lanes that get jobs, or whose lines go on; it may be nil.
+	// Bell rings for lanes that get jobs from a ReplayOne, or whose lines go on; it may be nil.
 	Bell *core.Bell
 
-	// Observe receives a fact for each replayed or canceled event; it may be nil.
+	// Observe receives a fact for each event of a ReplayOne and each canceled one; it may be nil.
 	Observe core.Observer
+
+	// Bulk does the operations of Replay.
+	Bulk Bulk
+
+	// Progress receives the numbers of a Replay after each slice; it may be nil.
+	Progress func(Replayed)
 
 	// Runs cancels the pending runs of an event; nil cancels none.
 	Runs RunCanceler
@@ -93,21 +90,6 @@ type Told struct {
 	// replies: an export leaves the machine, and a reply may contain secrets. Only Export
 	// sets them.
 	Attempts map[core.ID][]core.Attempt
-}
-
-// A Span is the events from one to another, both included. The zero value is none.
-type Span struct{ First, Last core.ID }
-
-// Replayed counts the events that were looked at, the events that got jobs, and these jobs.
-type Replayed struct {
-	Looked, Events, Jobs int
-
-	// Span has all selected events, replayed or not; it is zero if no
-	// event was selected.
-	Span
-
-	// Next is the first id of the rest of the span, or "" if there is no rest.
-	Next core.ID
 }
 
 // List lists events newest first, without payloads. A source that is neither configured nor

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/operate"
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
@@ -100,12 +101,35 @@ func (w *watched) Replay(ctx context.Context, now time.Time, arrivals ...core.Ar
 	return w.Model.Replay(ctx, now, arrivals...)
 }
 
+func (w *watched) BeginOperation(ctx context.Context, op core.Operation, a core.Arrival) error {
+	if err := w.ask("BeginOperation"); err != nil {
+		return err
+	}
+	return w.Model.BeginOperation(ctx, op, a)
+}
+
+func (w *watched) DoSlice(ctx context.Context, now time.Time, s core.Slice) (core.Operation, error) {
+	if err := w.ask("DoSlice"); err != nil {
+		return core.Operation{}, err
+	}
+	for _, a := range s.Arrivals {
+		w.replayed = append(w.replayed, a.Event.ID)
+	}
+	return w.Model.DoSlice(ctx, now, s)
+}
+
 // desk makes a service over a store with events of types "a", "b" and "nobody" in turn, one
 // second apart, from noon on. An event of type "b" has a run beside its job.
 func desk(t interface{ Fatal(...any) }, events int) (*Events, *watched) {
 	clock := func() time.Time { return noon.Add(time.Hour) }
 	w := &watched{Model: storetest.NewModel(clock), calls: map[string]int{}}
-	e := NewEvents(w, clock, matching(core.NewIDs(clock)))
+	ids := core.NewIDs(clock)
+	e := NewEvents(w, clock, matching(ids))
+	walker := operate.Walker{Store: w, Match: func(event core.Event) core.Arrival { return e.match(event) }}
+	operations := NewOperations(walker, ids, clock)
+	operations.Observe = func(f core.Fact) { tell(e.Observe, f) }
+	operations.Doer = operate.New(operate.Deps{Walker: walker, IDs: ids, Clock: clock, Bell: &core.Bell{}, Observe: operations.Observe})
+	e.Bulk = operations
 	for i := range events {
 		if err := w.add(i, e.match); err != nil {
 			t.Fatal(err)
@@ -189,6 +213,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// jobsIn returns the stored jobs, without those of operations.
 func jobsIn(t *testing.T, w *watched) (all []core.Job) {
 	f := core.JobFilter{Limit: core.MaxPage}
 	for {
@@ -198,7 +223,7 @@ func jobsIn(t *testing.T, w *watched) (all []core.Job) {
 		}
 		all = append(all, page.Items...)
 		if !page.More {
-			return all
+			return slices.DeleteFunc(all, func(j core.Job) bool { return j.Lane.Operation() })
 		}
 		f.After = all[len(all)-1].ID
 	}
@@ -237,24 +262,24 @@ func TestWhatComesInMeanwhile(t *testing.T) {
 	}
 }
 
-// After an error the caller gets the counts until then.
+// After an error the caller gets the counts until then, and the operation that goes on if it was begun.
 func TestReplayThatFails(t *testing.T) {
-	for broken, want := range map[string][3]int{ // events, jobs, and the number of the event to go on with
-		"Nth 1": {}, "Nth 2": {}, "Read 1": {0, 0, 0}, "Replay 1": {0, 0, 0},
-		"Read 2": {67, 100, 100}, "Replay 3": {134, 201, 200},
+	for broken, want := range map[string]struct {
+		events, jobs int
+		going        bool
+	}{
+		"Nth 1": {}, "Nth 2": {}, "Read 1": {}, "BeginOperation 1": {},
+		"DoSlice 1": {0, 0, true}, "DoSlice 3": {200, 300, true}, "Read 7": {100, 150, true},
 	} {
 		e, w := desk(t, 350)
 		w.broken = broken
 		got, err := e.Replay(t.Context(), core.EventFilter{Limit: 350}, Span{}, false)
-		next := numbered(want[2])
-		if want[2] > 0 {
-			next = numbered(want[2] - 1).Next()
-		}
-		if strings.HasPrefix(broken, "Nth") {
-			next = ""
-		}
-		if got.Events != want[0] || got.Jobs != want[1] || got.Next != next || !errors.Is(err, errDisk) {
+		if got.Events != want.events || got.Jobs != want.jobs || (got.Going != "") != want.going || got.Next != "" || !errors.Is(err, errDisk) {
 			t.Errorf("Replay where %s fails = %+v, %v, want %+v", broken, got, err, want)
+		}
+		page, err := w.OperationList(t.Context(), "", 2)
+		if n := len(page.Items); err != nil || (n == 1) != want.going || n == 1 && page.Items[0].ID != got.Going {
+			t.Errorf("%d operations where %s fails, %v; want one if the replay goes on", n, broken, err)
 		}
 	}
 }

@@ -265,17 +265,21 @@ func CheckOperation(op core.Operation) error {
 	case op.Rate < 1 || op.Rate > core.MaxRate:
 		return core.Refuse(core.Invalid, "rate must be a whole number from 1 to %d, in matches a second; not %d", core.MaxRate, op.Rate)
 	case f == (core.OperationFilter{}):
-		return core.Refuse(core.Invalid, "filter selects everything; give at least one of consumer, status, source, event_type, since, until, error, match")
+		return core.Refuse(core.Invalid, "filter selects everything; give at least one of consumer, status, source, event_type, since, until, error, match, delivery_id, first, last")
 	case len(op.To) > 0 && op.Action != core.ReplayAction:
 		return core.Refuse(core.Invalid, "to is for a replay only; a %s has filter.consumer", op.Action)
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
 		return core.Refuse(core.Invalid, "filter.since must be before filter.until")
 	case f.Match != "" && op.Action != core.ReplayAction:
 		return core.Refuse(core.Invalid, "filter.match is for a replay only")
+	case (f.DeliveryID != "" || f.First != "" || f.Last != "") && op.Action != core.ReplayAction:
+		return core.Refuse(core.Invalid, "filter.delivery_id, first and last are for a replay only")
+	case f.Last != "" && f.First > f.Last:
+		return core.Refuse(core.Invalid, "filter.first must not be above filter.last")
 	}
 	if op.Action == core.ReplayAction {
 		if f.Lane != "" || f.Status != "" || f.Error != "" {
-			return core.Refuse(core.Invalid, "a replay selects events, by filter.source, event_type, since, until and match; name its consumers with to")
+			return core.Refuse(core.Invalid, "a replay selects events, by filter.source, event_type, since, until, match, delivery_id, first and last; name its consumers with to")
 		}
 		return nil
 	}

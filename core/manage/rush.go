@@ -25,8 +25,12 @@ type Rush struct {
 	Did func(b operate.Batch, op core.Operation)
 }
 
+// lookFor is how long Do looks for a first match before it begins the operation without one.
+const lookFor = 2 * time.Second
+
 // Do begins an operation without a rate, does its slices, and returns it. If nothing matches, it begins
-// none, and the operation that it returns has no id.
+// none, and the operation that it returns has no id, only the number of matches that it looked at. It
+// begins one too if it looked for a match for about 2 s, and there is more to look at.
 //
 // The operation is running still if Within has passed, and if there is an error, such as that of a ctx
 // that is done. Then a worker goes on with it.
@@ -38,8 +42,11 @@ func (o *Operations) Do(ctx context.Context, r Rush) (core.Operation, error) {
 	op := o.stamped(ctx, r.Operation)
 	op.Rate = 0
 	b, err := o.first(ctx, op)
-	if err != nil || b.Matches() == 0 {
-		return core.Operation{}, err
+	if err != nil || b.Done && b.Matches() == 0 {
+		for _, f := range b.Failed {
+			tell(o.Observe, f)
+		}
+		return core.Operation{Looked: b.Looked, Skipped: b.Skipped}, err
 	}
 	change := r.Change
 	change.Detail = map[string]string{"operation": string(op.ID)}
@@ -58,15 +65,15 @@ func (o *Operations) Do(ctx context.Context, r Rush) (core.Operation, error) {
 	return o.shown(op), err
 }
 
-// first returns the first matches of an operation without a rate; none if nothing matches.
+// first returns the first matches of an operation without a rate. It returns none if nothing matches, or
+// if there is none in the part that it looked at within lookFor.
 func (o *Operations) first(ctx context.Context, op core.Operation) (b operate.Batch, err error) {
-	for !b.Done && b.Matches() == 0 {
-		looked := b.Looked
-		skipped := b.Skipped
-		if b, err = o.walker.Next(ctx, op, b.Cursor, o.Doer.Size(0)); err != nil {
-			return b, err
+	for stop := o.clock().Add(lookFor); !b.Done && b.Matches() == 0 && o.clock().Before(stop); {
+		before := b
+		if b, err = o.walker.Next(ctx, op, b.Cursor, o.Doer.Size(op)); err != nil {
+			return before, err
 		}
-		b.Looked, b.Skipped = b.Looked+looked, b.Skipped+skipped
+		b.Looked, b.Skipped, b.Failed = b.Looked+before.Looked, b.Skipped+before.Skipped, append(before.Failed, b.Failed...)
 	}
 	return b, nil
 }

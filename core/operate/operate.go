@@ -55,7 +55,8 @@ type Deps struct {
 	// a request gets fewer and larger ones.
 	Every time.Duration
 
-	// Rush is how many matches a slice of an operation without a rate has; 0 is core.MaxRush.
+	// Rush is how many matches a slice of an operation without a rate has; 0 is core.MaxRush. A replay
+	// has core.MaxSlice at most.
 	Rush int
 }
 
@@ -111,7 +112,7 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 // slice does the next slice of an operation. It returns the operation afterwards, and how long the
 // next slice has to wait.
 func (d *Doer) slice(ctx context.Context, op core.Operation) (core.Operation, time.Duration, error) {
-	b, err := d.Next(ctx, op, op.Cursor, d.Size(op.Rate))
+	b, err := d.Next(ctx, op, op.Cursor, d.Size(op))
 	if core.IsKind(err, core.Invalid) {
 		if op, err = d.Store.EndOperation(ctx, d.Clock(), op.ID, err.Error()); err == nil {
 			d.Observe(core.OperationEnded{Operation: op})
@@ -142,6 +143,7 @@ func (d *Doer) act(ctx context.Context, op core.Operation, b Batch) (core.Operat
 		return op, 0, err
 	}
 	d.ring(b)
+	d.tell(b, done.Acted > op.Acted)
 	// If another worker did a slice meanwhile, this one did nothing. Two workers may report the end
 	// then; it is seldom, and the row is right.
 	if done.State == core.OperationFinished {
@@ -154,13 +156,16 @@ func (d *Doer) act(ctx context.Context, op core.Operation, b Batch) (core.Operat
 	return done, max(rest, time.Duration(acted)*time.Second/time.Duration(max(1, op.Rate))), broken
 }
 
-// Size returns how many matches a slice has. At the default rate and on a database of this machine
-// it is 10, so that an accept seldom waits for a slice.
-func (d *Doer) Size(rate int) int {
-	if rate == 0 {
-		return cmp.Or(d.Deps.Rush, core.MaxRush)
+// Size returns how many matches a slice of an operation has. At the default rate and on a database of
+// this machine it is 10, so that an accept seldom waits for a slice.
+func (d *Doer) Size(op core.Operation) int {
+	switch n := cmp.Or(d.Deps.Rush, core.MaxRush); {
+	case op.Rate == 0 && op.Action == core.ReplayAction:
+		return min(n, core.MaxSlice)
+	case op.Rate == 0:
+		return n
 	}
-	n := int(time.Duration(rate) * d.Every / time.Second)
+	n := int(time.Duration(op.Rate) * d.Every / time.Second)
 	return min(max(1, n), core.MaxSlice)
 }
 
@@ -183,6 +188,18 @@ func (d *Doer) redrive(ctx context.Context, s core.Slice, b Batch) (core.Slice, 
 		}
 	}
 	return s, nil
+}
+
+// tell reports the events of a batch that got jobs, and the filters that failed for its events.
+func (d *Doer) tell(b Batch, acted bool) {
+	for _, f := range b.Failed {
+		d.Observe(f)
+	}
+	for _, a := range b.Arrivals {
+		if acted {
+			d.Observe(core.Replayed{Event: a.Event, Asked: a.Jobs})
+		}
+	}
 }
 
 // ring rings for the lanes in which jobs may be due now.

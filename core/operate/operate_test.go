@@ -225,6 +225,10 @@ func TestRefused(t *testing.T) {
 		{Action: core.CancelAction, Filter: core.OperationFilter{Source: "shop"}, To: []core.Lane{"handler/a"}},
 		{Action: core.ReplayAction, Filter: core.OperationFilter{Lane: "handler/a"}},
 		{Action: core.RetryAction, Filter: core.OperationFilter{Match: "x"}},
+		{Action: core.RetryAction, Filter: core.OperationFilter{DeliveryID: "x"}},
+		{Action: core.CancelAction, Filter: core.OperationFilter{First: w.ids.Next()}},
+		{Action: core.RedriveAction, Filter: core.OperationFilter{Last: w.ids.Next()}},
+		{Action: core.ReplayAction, Filter: core.OperationFilter{First: "01J90000000000000000000002", Last: "01J90000000000000000000001"}},
 		{Action: core.RetryAction, Filter: core.OperationFilter{Since: w.now(), Until: w.now()}},
 	} {
 		if got, err := w.service.Begin(t.Context(), op); !core.IsKind(err, core.Invalid) {

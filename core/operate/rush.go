@@ -36,7 +36,7 @@ func (d *Doer) Rush(ctx context.Context, op core.Operation, b Batch, until time.
 		if !sleep(ctx, wait) {
 			return op, ctx.Err()
 		}
-		if b, err = d.Next(ctx, op, op.Cursor, d.Size(op.Rate)); err != nil {
+		if b, err = d.Next(ctx, op, op.Cursor, d.Size(op)); err != nil {
 			return op, err
 		}
 	}

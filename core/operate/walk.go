@@ -17,6 +17,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -56,6 +57,10 @@ type Batch struct {
 	Arrivals []core.Arrival // each with a job at least
 	Runs     []core.Run
 
+	// Failed are the filters of consumers that failed for events that it looked at. Their events have
+	// no payload.
+	Failed []core.FilterFailed
+
 	Cursor  string // where the walk goes on
 	Looked  int
 	Skipped int  // matches that cannot be acted on
@@ -79,8 +84,9 @@ func (w *Walker) Next(ctx context.Context, op core.Operation, cursor string, n i
 type walk struct {
 	*Walker
 	Batch
-	op core.Operation
-	n  int
+	op    core.Operation
+	n     int
+	bytes int // of the payloads of its events
 }
 
 func (b *walk) read(ctx context.Context) error {
@@ -98,7 +104,9 @@ func (b *walk) read(ctx context.Context) error {
 	return nil
 }
 
-func (b *walk) full() bool { return b.Matches() >= b.n || b.Looked >= maxLooks }
+func (b *walk) full() bool {
+	return b.Matches() >= b.n || b.Looked >= maxLooks || b.bytes >= core.MaxRead
+}
 
 // below returns the id below which all matches are: the operation's own, or an earlier one.
 func (b *walk) below() core.ID {
@@ -251,7 +259,8 @@ func (b *walk) runs(ctx context.Context) error {
 }
 
 // events reads events, oldest first, and matches them with the consumers. The cursor is the id at
-// which the next read begins.
+// which the next read begins. The batch is full at [core.MaxRead] bytes of payloads too, since it holds
+// the events in memory.
 func (b *walk) events(ctx context.Context) error {
 	f := b.op.Filter
 	wanted := func(core.Event) bool { return true }
@@ -261,29 +270,44 @@ func (b *walk) events(ctx context.Context) error {
 			return core.Refuse(core.Invalid, "match: %v", err)
 		}
 	}
-	page, err := b.Store.Read(ctx, core.ID(b.Cursor), core.EventFilter{Source: f.Source, Type: f.Type, Since: f.Since, Until: f.Until,
-		Limit: min(maxRepeat, b.n-b.Matches())})
+	page, err := b.Store.Read(ctx, cmp.Or(core.ID(b.Cursor), f.First), core.EventFilter{Source: f.Source, Type: f.Type, DeliveryID: f.DeliveryID,
+		Since: f.Since, Until: f.Until, Limit: min(maxRepeat, b.n-b.Matches())})
 	if err != nil {
 		return err
 	}
 	for _, e := range page.Items {
-		if e.ID >= b.op.ID {
+		if e.ID >= b.op.ID || f.Last != "" && e.ID > f.Last {
 			b.Done = true
 			return nil
 		}
 		b.Looked++
 		b.Cursor = string(e.ID.Next())
-		if !wanted(e) {
-			continue
+		if wanted(e) {
+			b.event(e)
 		}
-		if a := Only(b.Match(e), b.op.To); len(a.Jobs) > 0 {
-			b.Arrivals = append(b.Arrivals, a)
-		} else {
-			b.Skipped++
+		if e.ID == f.Last {
+			b.Done = true
+			return nil
 		}
 	}
 	b.Done = !page.More
 	return nil
+}
+
+// event matches an event with the consumers, and adds it to the batch.
+func (b *walk) event(e core.Event) {
+	a := Only(b.Match(e), b.op.To)
+	for _, u := range a.Undecided {
+		told := e
+		told.Payload = nil // there may be many
+		b.Failed = append(b.Failed, core.FilterFailed{Event: told, Undecided: u})
+	}
+	if len(a.Jobs) == 0 {
+		b.Skipped++
+		return
+	}
+	b.Arrivals = append(b.Arrivals, a)
+	b.bytes += len(e.Payload)
 }
 
 // Only returns an arrival with those of its jobs and runs that are for some consumers; with all of

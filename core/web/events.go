@@ -222,7 +222,8 @@ func (e *eventRoutes) replayOne(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// replay replays the selected events, at most as many as one request may replay.
+// replay replays the selected events, or counts them. If an operation goes on with the replay, the status
+// is 202.
 func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
 	body, err := e.optional(w, r, "source", "event_type", "delivery_id", "since", "until", "limit", "first", "last", "dry_run")
 	if err != nil {
@@ -243,17 +244,20 @@ func (e *eventRoutes) replay(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// A replay reads and writes up to MaxReplay events. It ends early if the client disconnects.
 	unhurried(w)
 	replayed, err := e.manager.Replay(r.Context(), filter, span, dry)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, wire.ReplayedOf(replayed))
+	status := http.StatusOK
+	if replayed.Going != "" {
+		status = http.StatusAccepted
+	}
+	writeJSON(w, status, wire.ReplayedOf(replayed))
 	return nil
 }
 
-// spanOf returns the span that continues an earlier replay; zero fields begin one.
+// spanOf returns the span that a body gives, as that of a dry run; zero fields select the newest events.
 func spanOf(body fields) (s manage.Span, err error) {
 	if s.First, err = body.id("first"); err != nil {
 		return s, err

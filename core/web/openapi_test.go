@@ -126,7 +126,7 @@ func compare(doc *openapi3.T, request, reply txtar.File, seen map[string]bool) e
 var beyond = []string{
 	"the query is malformed", "must be given once", "since must be before until", "must be a duration from",
 	"can be retried", "can be skipped", "only failed and canceled runs can be redriven", "the body must be a JSON object",
-	"unknown parameter", "match: ",
+	"unknown parameter", "match: ", "for a replay only", "must not be above",
 }
 
 func mentions(text []byte, words ...string) bool {

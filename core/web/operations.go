@@ -126,7 +126,7 @@ func receiversIn(body fields) (to []core.Lane, err error) {
 
 // filterIn reads the filter of an operation.
 func filterIn(text json.RawMessage) (f core.OperationFilter, err error) {
-	of, err := fieldsOf(text, "consumer", "status", "source", "event_type", "since", "until", "error", "match")
+	of, err := fieldsOf(text, "consumer", "status", "source", "event_type", "since", "until", "error", "match", "delivery_id", "first", "last")
 	if err != nil {
 		return f, err
 	}
@@ -144,13 +144,19 @@ func filterIn(text json.RawMessage) (f core.OperationFilter, err error) {
 	for _, field := range []struct {
 		name string
 		to   *string
-	}{{"status", &f.Status}, {"source", &f.Source}, {"event_type", &f.Type}, {"error", &f.Error}, {"match", &f.Match}} {
+	}{{"status", &f.Status}, {"source", &f.Source}, {"event_type", &f.Type}, {"error", &f.Error}, {"match", &f.Match}, {"delivery_id", &f.DeliveryID}} {
 		if *field.to, _, err = of.text(field.name); err != nil {
 			return f, err
 		}
 	}
 	if f.Since, err = of.time("since"); err == nil {
 		f.Until, err = of.time("until")
+	}
+	if err == nil {
+		f.First, err = of.id("first")
+	}
+	if err == nil {
+		f.Last, err = of.id("last")
 	}
 	return f, err
 }

@@ -307,5 +307,5 @@ func (c Canceled) Core() manage.Canceled {
 func (r Replayed) Core() manage.Replayed {
 	// The client asks again with this span, from Next on, until nothing is left.
 	span := manage.Span{First: core.ID(r.First), Last: core.ID(r.Last)}
-	return manage.Replayed{Looked: r.Looked, Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next)}
+	return manage.Replayed{Looked: r.Looked, Events: r.Events, Jobs: r.Jobs, Span: span, Next: core.ID(r.Next), Going: core.ID(r.Operation)}
 }

@@ -258,7 +258,7 @@ func TestReplayedThereAndBack(t *testing.T) {
 		}
 		before := manage.Replayed{
 			Events: rapid.IntRange(0, 1000).Draw(t, "events"), Jobs: rapid.IntRange(0, 1000).Draw(t, "jobs"),
-			Span: manage.Span{First: id("first"), Last: id("last")}, Next: id("next"),
+			Span: manage.Span{First: id("first"), Last: id("last")}, Next: id("next"), Going: id("operation"),
 		}
 		record := sent(t, ReplayedOf(before))
 		same(t, "replayed", before, record.Core())

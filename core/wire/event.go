@@ -207,8 +207,9 @@ func (e Event) Line() ([]byte, error) {
 // A Replayed counts the events that were looked at, the events that got jobs, and these
 // jobs.
 //
-// A request replays a bounded number of events. First and Last let the client continue with the
-// same selection, although new events arrive meanwhile.
+// A dry run counts a bounded number of events. First and Last let the client continue with the
+// same selection, although new events arrive meanwhile. Operation goes on with a replay; it is "" if the
+// replay is done.
 type Replayed struct {
 	Looked int  `json:"looked_at"`
 	Events int  `json:"events"`
@@ -217,6 +218,8 @@ type Replayed struct {
 	Last   Text `json:"last"`
 	More   bool `json:"has_more"`
 	Next   Text `json:"next"` // the first event of the rest
+
+	Operation string `json:"operation,omitempty"`
 }
 
 // A Canceled counts the jobs of an event after a cancel: see [manage.Canceled]. The runs are listed,
@@ -239,5 +242,5 @@ func CanceledOf(c manage.Canceled) Canceled {
 
 // ReplayedOf returns the record of a replay.
 func ReplayedOf(r manage.Replayed) Replayed {
-	return Replayed{r.Looked, r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next)}
+	return Replayed{r.Looked, r.Events, r.Jobs, Text(r.First), Text(r.Last), r.Next != "", Text(r.Next), string(r.Going)}
 }

@@ -18,6 +18,10 @@ type OperationFilter struct {
 	Until     Time `json:"until"`
 	Error     Text `json:"error"`
 	Match     Text `json:"match"`
+
+	DeliveryID Text `json:"delivery_id"`
+	First      Text `json:"first"`
+	Last       Text `json:"last"`
 }
 
 // An Operation is bulk work, with its progress.
@@ -44,7 +48,8 @@ func OperationOf(op core.Operation) Operation {
 	return Operation{
 		ID: string(op.ID), Action: string(op.Action), To: List(op.To, core.Lane.Consumer), Rate: op.Rate, By: Text(op.By),
 		Filter: OperationFilter{Consumer: Text(f.Lane.Consumer()), Status: Text(f.Status), Source: Text(f.Source), EventType: Text(f.Type),
-			Since: Time{f.Since}, Until: Time{f.Until}, Error: Text(f.Error), Match: Text(f.Match)},
+			Since: Time{f.Since}, Until: Time{f.Until}, Error: Text(f.Error), Match: Text(f.Match),
+			DeliveryID: Text(f.DeliveryID), First: Text(f.First), Last: Text(f.Last)},
 		State: string(op.State), Error: Text(op.Error), Looked: op.Looked, Acted: op.Acted, Skipped: op.Skipped,
 		CreatedAt: Time{op.CreatedAt}, StartedAt: Time{op.StartedAt}, FinishedAt: Time{op.FinishedAt},
 	}
@@ -103,7 +108,7 @@ func (o Operation) Core() core.Operation {
 func (f OperationFilter) Core() core.OperationFilter {
 	filter := core.OperationFilter{
 		Status: string(f.Status), Source: string(f.Source), Type: string(f.EventType), Since: f.Since.Time, Until: f.Until.Time,
-		Error: string(f.Error), Match: string(f.Match),
+		Error: string(f.Error), Match: string(f.Match), DeliveryID: string(f.DeliveryID), First: core.ID(f.First), Last: core.ID(f.Last),
 	}
 	if f.Consumer != "" {
 		filter.Lane = LaneOf(string(f.Consumer))

@@ -178,7 +178,7 @@ func beginAgain(r *rig) {
 func everyField(r *rig) {
 	op, a := r.newOperation(core.ReplayAction)
 	op.Filter = core.OperationFilter{Lane: "handler/x", Status: "dead", Source: "shop", Type: "order.created", Since: r.now.Add(-time.Hour), Until: r.now,
-		Error: "50%_'\"", Match: `$.a == "b"`}
+		Error: "50%_'\"", Match: `$.a == "b"`, DeliveryID: "evt'1", First: r.ids.Next(), Last: r.ids.Next()}
 	op.To, op.Rate, op.By = []core.Lane{"handler/a", "queue/b"}, 7, "ops"
 	r.begin(op, a)
 	r.begun(core.CancelAction)

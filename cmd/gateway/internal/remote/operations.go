@@ -30,6 +30,7 @@ func operationOrderOf(op core.Operation, dry bool) operationOrder {
 	for name, value := range map[string]string{
 		"consumer": f.Lane.Consumer(), "status": f.Status, "source": f.Source, "event_type": f.Type,
 		"since": core.FormatTime(f.Since), "until": core.FormatTime(f.Until), "error": f.Error, "match": f.Match,
+		"delivery_id": f.DeliveryID, "first": string(f.First), "last": string(f.Last),
 	} {
 		if value != "" {
 			filter[name] = value

@@ -21,9 +21,9 @@ export function Events({ params, stats }) {
   const next = data && (params.match ? data.has_more && data.next : data.has_more && rows[rows.length - 1].id);
   const sources = (stats.data?.sources || []).map((s) => [s.name, s.name]);
   const topology = useTopology();
-  // The filter of an operation has no delivery id. Without any filter it would replay all.
-  const filter = () => ({ ...(params.source && { source: params.source }), ...(params.type && { event_type: params.type }), ...(params.match && { match: params.match }), ...(params.since && { since: since(params.since) }) });
-  const replay = !params.delivery_id && Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers(topology, params.source)} filter=${filter} />`;
+  const filter = () => ({ ...(params.delivery_id && { delivery_id: params.delivery_id }), ...(params.source && { source: params.source }), ...(params.type && { event_type: params.type }), ...(params.match && { match: params.match }), ...(params.since && { since: since(params.since) }) });
+  // Without any filter it would replay all.
+  const replay = Object.keys(filter()).length > 0 && html`<${Bulk} label="Replay all that match" action="replay" receivers=${receivers(topology, params.source)} filter=${filter} />`;
   return html`<${Page} title="Events" actions=${html`<${Send} topology=${topology} source=${params.source} />${replay}${!params.after && !params.match && html`<button type="button" aria-pressed=${paused} onClick=${() => pause(!paused)}>${paused ? 'Go on' : 'Pause'}</button>`}`}>
     <${Filters} path=${path} params=${params} fields=${[
       { name: 'source', label: 'Source', options: [['', 'all sources'], ...sources] },

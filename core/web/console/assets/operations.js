@@ -21,6 +21,9 @@ function selection(o) {
   if (f.until) text.push('until', exact(f.until));
   if (f.error) text.push(`whose error contains “${f.error}”`);
   if (f.match) text.push('that match', f.match);
+  if (f.delivery_id) text.push('with delivery id', f.delivery_id);
+  if (f.first) text.push('from', f.first);
+  if (f.last) text.push('up to', f.last);
   if (o.to?.length) text.push('to', o.to.join(', '));
   return visible(text.filter(Boolean).join(' '));
 }
@@ -119,7 +122,7 @@ function Progress({ o, of }) {
 // matches returns the address of the listing of what an operation selects; null if there is none.
 function matches(o) {
   const f = o.filter;
-  if (o.action === 'replay') return { href: to(['events'], { source: f.source, type: f.event_type, match: f.match }), text: 'Events' };
+  if (o.action === 'replay') return { href: to(['events'], { source: f.source, type: f.event_type, match: f.match, delivery_id: f.delivery_id }), text: 'Events' };
   if (o.action === 'redrive') return { href: to(['runs'], { workflow: f.consumer?.replace('workflow/', ''), status: f.status }), text: 'Workflow runs' };
   return { href: to(['jobs'], { handler: f.consumer, status: f.status }), text: 'Jobs' };
 }
