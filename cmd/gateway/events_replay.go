@@ -189,7 +189,7 @@ func (a *app) replayTurns(ctx context.Context, events eventService, r replay, dr
 		switch {
 		case err != nil:
 			return total, err
-		case done.Next == "" || done.Going != "":
+		case done.Next == "":
 			total.Next = ""
 			return total, nil
 		}
