@@ -164,4 +164,7 @@ func (g *Gateway) Quiet(ctx context.Context) {
 	if g.Series != nil {
 		g.Series.Quiet(ctx)
 	}
+	if g.Jobs != nil {
+		g.Jobs.Quiet(ctx)
+	}
 }

@@ -188,6 +188,9 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 	g.observe = func(f core.Fact) {
 		observe(f)
 		g.Health.Noticed(f)
+		if _, ended := f.(core.OperationEnded); ended {
+			g.changed()
+		}
 	}
 	g.obituaries = alert.NewObituaries(g.ids(), c.Delivery.DefaultRetry.Max, places(c))
 	var err error
@@ -220,6 +223,16 @@ func observer(d Deps, places core.Places, s *shared) core.Observer {
 		for _, observe := range all {
 			observe(f)
 		}
+	}
+}
+
+// changed says that an operator's change was made, so that the next answers show it.
+func (g *Gateway) changed() {
+	if g.Jobs != nil {
+		g.Jobs.Forget()
+	}
+	if g.Stats != nil {
+		g.Stats.Forget()
 	}
 }
 

@@ -103,6 +103,7 @@ func (g *Gateway) newHandler(c *config.Config, console *web.ConsoleOptions, piec
 		Log:         g.Log.With(telemetry.Target, "web"),
 		Counts:      &g.shared.counts,
 		Console:     console,
+		Changed:     g.changed,
 	}
 	if g.Metrics != nil {
 		// Assigned only if there are metrics, since a method value of a nil Metrics would panic.

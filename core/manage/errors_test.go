@@ -6,14 +6,22 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
 func (d *drawer) Failures(_ context.Context, f core.FailureFilter) (core.Page[core.FailedJob], error) {
+	d.mu.Lock()
 	d.failures = append(d.failures, f)
-	return d.failed, d.err
+	page := d.failed
+	d.mu.Unlock()
+	if d.panics != nil {
+		panic(d.panics)
+	}
+	time.Sleep(d.takes)
+	return page, d.err
 }
 
 // made returns the id of a job that was made some seconds after noon.
@@ -59,6 +67,7 @@ func TestErrorGroupsAreBounded(t *testing.T) {
 	d.failed.Items = d.failed.Items[:1]
 	for _, more := range []bool{false, true} {
 		d.failed.More = more
+		j.Forget()
 		if got, err := j.Errors(t.Context(), core.FailureFilter{}); err != nil || got.More != more {
 			t.Errorf("Errors: more = %t, %v, want %t", got.More, err, more)
 		}
@@ -92,5 +101,127 @@ func BenchmarkErrors(b *testing.B) {
 	}
 	for b.Loop() {
 		grouped(jobs)
+	}
+}
+
+// manyFailed is an office whose store has n failed jobs. Its clock is that of the test, and a query takes takes.
+func manyFailed(n int, takes time.Duration) (*Jobs, *drawer) {
+	_, d := office()
+	for i := range n {
+		d.failed.Items = append(d.failed.Items, core.FailedJob{ID: made(n - i), Lane: "handler/a", Status: core.Dead, Error: "x"})
+	}
+	d.takes = takes
+	return NewJobs(d, time.Now), d
+}
+
+// An answer with errors is used the longer, the more jobs were looked at. So callers that poll cost the database little.
+func TestErrorsAreShared(t *testing.T) {
+	for _, tt := range []struct {
+		jobs int
+		used time.Duration
+	}{{0, 0}, {1, time.Millisecond}, {3000, 3 * time.Second}, {10_000, 10 * time.Second}, {11_000, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			j, d := manyFailed(tt.jobs, 0)
+			asked := func(after time.Duration, f core.FailureFilter) int {
+				t.Helper()
+				time.Sleep(after)
+				if got, err := j.Errors(t.Context(), f); err != nil || got.Scanned != tt.jobs {
+					t.Fatalf("Errors = %+v, %v", got, err)
+				}
+				return len(d.failures)
+			}
+			all := core.FailureFilter{}
+			asked(0, all)
+			if n := asked(max(tt.used-1, 0), all); tt.used > 0 && n != 1 {
+				t.Errorf("%d jobs: asked %d times before %v, want once", tt.jobs, n, tt.used)
+			}
+			if n := asked(1, all); n < 2 {
+				t.Errorf("%d jobs: asked %d times after %v, want again", tt.jobs, n, tt.used)
+			}
+			n := len(d.failures)
+			zone := time.FixedZone("", 3600)
+			if since, same := asked(0, core.FailureFilter{Since: noon}), asked(0, core.FailureFilter{Since: noon.In(zone)}); tt.used > 0 && (since != n+1 || same != since) {
+				t.Errorf("%d jobs: asked %d and %d times for another selection, want %d", tt.jobs, since, same, n+1)
+			}
+		})
+	}
+}
+
+// Callers at once share one query. A caller after a change gets an answer whose query began after it,
+// also while an older query is under way.
+func TestErrorsAfterAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, d := manyFailed(10_000, time.Second)
+		scanned := make(chan int, 10)
+		ask := func() {
+			got, err := j.Errors(t.Context(), core.FailureFilter{})
+			if err != nil {
+				t.Error(err)
+			}
+			scanned <- got.Scanned
+		}
+		for range 5 {
+			go ask()
+		}
+		synctest.Wait()
+		if len(d.failures) != 1 {
+			t.Errorf("asked %d times at once, want once", len(d.failures))
+		}
+		d.failed.Items = d.failed.Items[:9999] // the query under way has read them already
+		j.Forget()
+		for range 3 {
+			go ask()
+		}
+		synctest.Wait()
+		if len(d.failures) != 2 {
+			t.Errorf("asked %d times after a change, want twice", len(d.failures))
+		}
+		counts := map[int]int{}
+		for range 8 {
+			counts[<-scanned]++
+		}
+		if counts[10_000] != 5 || counts[9999] != 3 {
+			t.Errorf("got %v, want the old answer 5 times and the new one 3 times", counts)
+		}
+		ask()
+		if n := <-scanned; n != 9999 || len(d.failures) != 2 {
+			t.Errorf("then %d jobs, asked %d times, want 9999 and twice", n, len(d.failures))
+		}
+		j.Forget()
+		ask()
+		if <-scanned; len(d.failures) != 3 {
+			t.Errorf("asked %d times after another change, want 3 times", len(d.failures))
+		}
+	})
+}
+
+// The answers of few selections are kept, and Quiet waits for the queries of all of them.
+func TestErrorsOfManySelections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, d := manyFailed(10_000, time.Second)
+		began := time.Now()
+		ctx, hangUp := context.WithCancel(t.Context())
+		for i := range 3 * errorsKept {
+			go func() { _, _ = j.Errors(ctx, core.FailureFilter{Since: noon.Add(time.Duration(i))}) }()
+		}
+		synctest.Wait()
+		hangUp()
+		if j.Quiet(t.Context()); time.Since(began) != time.Second || len(d.failures) != 3*errorsKept || len(j.errors.all) != errorsKept {
+			t.Errorf("quiet after %v, %d queries and %d answers, want 1s, %d and %d", time.Since(began), len(d.failures), len(j.errors.all), 3*errorsKept, errorsKept)
+		}
+	})
+}
+
+// A query that panics is an error of its callers, and ends no process.
+func TestErrorsThatPanic(t *testing.T) {
+	j, d := office()
+	d.panics = "no such error"
+	var p *core.Panic
+	if _, err := j.Errors(t.Context(), core.FailureFilter{}); !errors.As(err, &p) {
+		t.Errorf("Errors = %v, want a panic", err)
+	}
+	d.panics = nil
+	if _, err := j.Errors(t.Context(), core.FailureFilter{}); err != nil {
+		t.Errorf("Errors after that = %v", err)
 	}
 }

@@ -42,12 +42,17 @@ type Jobs struct {
 	// Bulk does the operations of RetryAll.
 	Bulk Bulk
 
-	store JobStore
-	clock core.Clock
+	store  JobStore
+	clock  core.Clock
+	errors *keptBy[core.FailureFilter, Errors]
 }
 
 // NewJobs makes the service.
-func NewJobs(store JobStore, clock core.Clock) *Jobs { return &Jobs{store: store, clock: clock} }
+func NewJobs(store JobStore, clock core.Clock) *Jobs {
+	j := &Jobs{store: store, clock: clock}
+	j.errors = newErrors(j)
+	return j
+}
 
 // A JobPage is a page of a listing of jobs, with the reasons why jobs of it wait.
 type JobPage struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,8 +19,12 @@ type drawer struct {
 	moved     bool // the store's answer is older than the change of another process
 	attempts  map[core.ID][]core.Attempt
 	asked     []core.JobFilter
-	failed    core.Page[core.FailedJob]
-	failures  []core.FailureFilter
+
+	mu       sync.Mutex
+	failed   core.Page[core.FailedJob]
+	failures []core.FailureFilter
+	takes    time.Duration // a query of Failures
+	panics   any
 }
 
 func (d *drawer) Jobs(_ context.Context, f core.JobFilter) (core.Page[core.Job], error) {

@@ -88,7 +88,7 @@ type Series struct {
 func NewSeries(store SeriesStore, clock core.Clock, names *Names) *Series {
 	s := &Series{clock: clock, names: names, sums: map[Window]*kept[Curves]{}}
 	for _, w := range []Window{Hour, Day} {
-		s.sums[w] = &kept[Curves]{clock: clock, ask: func(ctx context.Context) (Curves, error) { return s.survey(ctx, store, w) }}
+		s.sums[w] = &kept[Curves]{clock: clock, within: statsTimeout, ask: func(ctx context.Context) (Curves, error) { return s.survey(ctx, store, w) }}
 	}
 	return s
 }

@@ -149,6 +149,38 @@ func TestStatsAreShared(t *testing.T) {
 	})
 }
 
+// An answer that counted many jobs is used for longer, unless an operator changed something.
+func TestStatsAreUsedForLonger(t *testing.T) {
+	for _, tt := range []struct {
+		dead int
+		used time.Duration
+	}{{998, time.Second}, {1998, 1030 * time.Millisecond}, {99_000, 3970 * time.Millisecond}, {900_000, statsLast}} {
+		for _, change := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				c := &census{dead: tt.dead}
+				s := statistics(c)
+				used := tt.used
+				if change {
+					used = statsEvery
+				}
+				for i, wait := range []time.Duration{0, used - 1, 1} {
+					time.Sleep(wait)
+					if _, err := s.Lanes(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if change {
+						s.Forget()
+					}
+					if want := 1 + i/2; c.asked != want {
+						t.Errorf("%d dead, change %t: asked %d times %v later, want %d", tt.dead, change, c.asked, wait, want)
+					}
+				}
+			})
+		}
+	}
+}
+
 // With many jobs, only the first caller waits for the count, and no count is older than one
 // minute.
 func TestStatsOfManyJobs(t *testing.T) {

@@ -198,3 +198,28 @@ func TestOnlyTokensWithRoles(t *testing.T) {
 		t.Errorf("an event: %d %s, want 202", got.Code, got.Body)
 	}
 }
+
+// TestChangesAreNoted: each route of operators that changes something calls Settings.Changed once, also if it
+// refuses, and no other route does: pages that poll share answers until then.
+func TestChangesAreNoted(t *testing.T) {
+	w := newWorld(t, "auth_token admin")
+	changes := 0
+	w.settings.Changed = func() { changes++ }
+	h := w.handler()
+	for route, role := range web.Roles {
+		consumer := strings.HasPrefix(route.Pattern, "/api/queues/{name}/") && slices.Contains([]string{"ack", "nack", "extend"}, route.Pattern[strings.LastIndex(route.Pattern, "/")+1:])
+		want := 0
+		if route.Method != http.MethodGet && role.Includes(core.RoleOperate) && !consumer {
+			want = 1
+		}
+		for token, want := range map[string]int{"admin": want, "wrong": 0} {
+			changes = 0
+			r := httptest.NewRequest(route.Method, pathOf(route.Pattern, "work"), nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if changes != want {
+				t.Errorf("%s %s with the token %s: noted %d times, want %d", route.Method, route.Pattern, token, changes, want)
+			}
+		}
+	}
+}

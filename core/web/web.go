@@ -73,6 +73,10 @@ type Settings struct {
 	// Counts are the counts to which the limits apply. Nil counts for this handler alone.
 	Counts *Counts
 
+	// Changed is called when a request of an operator that may have changed something was
+	// served, also if it failed, and before a short reply is sent. It may be nil.
+	Changed func()
+
 	// Refused is called with the reason when the gateway is too busy for a request, or when
 	// the role of a token does not open its route. It may be nil.
 	Refused func(reason string)
@@ -225,7 +229,18 @@ func (d *Door) viewing(token *keyring, serve route) http.HandlerFunc {
 // changing serves an operator's route that changes something, and may have a body. The context of
 // the request has the actor.
 func (d *Door) changing(token *keyring, serve route) http.HandlerFunc {
-	return d.receiving(&d.budgets.operators, token.acting(serve))
+	return d.receiving(&d.budgets.operators, token.acting(d.noting(serve)))
+}
+
+// noting serves a route, and then calls Changed.
+func (d *Door) noting(serve route) route {
+	if d.Changed == nil {
+		return serve
+	}
+	return func(w http.ResponseWriter, r *http.Request) error {
+		defer d.Changed()
+		return serve(w, r)
+	}
 }
 
 // unrouted answers a request without a route: 405 if another method has one, else 404.
