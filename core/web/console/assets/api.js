@@ -83,6 +83,17 @@ export const change = async (path, body = {}) => parsed(await call('POST', 'api/
 export const send = async (source, type, text) => parsed(await call('POST', ['events', source, type].map(encodeURIComponent).join('/'), text, 'application/json'));
 export const remove = async (path, parameters) => parsed(await call('DELETE', query('api/' + path, parameters)));
 
+// A page that nobody touched for five minutes reads every half minute only, until it is touched again.
+const [idleAfter, idleEvery] = [300e3, 30e3];
+let touched = Date.now();
+const idle = () => Date.now() - touched > idleAfter;
+const touch = () => {
+  const was = idle();
+  touched = Date.now();
+  if (was) dispatchEvent(new Event('touched'));
+};
+for (const e of ['pointermove', 'pointerdown', 'keydown', 'wheel', 'focus']) addEventListener(e, touch, { capture: true, passive: true });
+
 // useRead reads with a function, again each time that one of the keys changes, and every so many
 // milliseconds while the page is visible, if every is not 0. It returns {data, error, busy, again}. The
 // data of the last success stay while it reads again.
@@ -97,7 +108,7 @@ export function useRead(load, keys, every = 0) {
     let over = false;
     const next = () => {
       clearTimeout(timer);
-      if (!over && pause.current && document.visibilityState === 'visible') timer = setTimeout(() => pause.current && round(), pause.current);
+      if (!over && pause.current && document.visibilityState === 'visible') timer = setTimeout(() => pause.current && round(), idle() ? Math.max(pause.current, idleEvery) : pause.current);
     };
     const round = async () => {
       const mine = ++newest.current;
@@ -118,10 +129,12 @@ export function useRead(load, keys, every = 0) {
     set((last) => ({ ...last, busy: true }));
     round();
     document.addEventListener('visibilitychange', seen);
+    addEventListener('touched', seen);
     return () => {
       over = true;
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', seen);
+      removeEventListener('touched', seen);
     };
   }, keys);
   const began = useRef(false);

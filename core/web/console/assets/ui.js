@@ -243,11 +243,12 @@ export function Pager({ path, params, next }) {
   </nav>`;
 }
 
-// since returns the time that a choice such as "1h" means, as the API takes it.
+// since returns the time that a choice such as "1h" means, as the API takes it. It is the beginning of a minute: the
+// gateway keeps answers for all pages that ask for the same.
 export function since(choice) {
   const units = { m: 60e3, h: 3600e3, d: 86400e3 };
   const m = /^(\d+)([mhd])$/.exec(choice || '');
-  return m ? new Date(Date.now() - m[1] * units[m[2]]).toISOString().replace('Z', '') : '';
+  return m ? new Date(Math.floor(Date.now() / 60e3) * 60e3 - m[1] * units[m[2]]).toISOString().replace('Z', '') : '';
 }
 
 export const spans = [['', 'any time'], ['15m', 'last 15 minutes'], ['1h', 'last hour'], ['1d', 'last day'], ['7d', 'last 7 days']];
