@@ -5,12 +5,13 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +44,8 @@ const manyTabs = 20
 const intakeRate = 200
 
 // TestTabsBesideIntake: while many tabs of the console are open, each event is accepted and each call of a
-// tab is answered. It reports p99 until an event was accepted, and the gateway's CPU, with the tabs and
-// without, windows in turns. GATEWAY_TORTURE_TABS is the number of jobs of a run whose figures count, of
+// tab is answered. It reports until when events were accepted, the gateway's CPU, with the tabs and
+// without, windows in turns, and the calls of the tabs by route. GATEWAY_TORTURE_TABS is the number of jobs of a run whose figures count, of
 // which three in ten are dead; without it a short run has a few.
 func TestTabsBesideIntake(t *testing.T) {
 	t.Parallel()
@@ -68,39 +69,85 @@ func TestTabsBesideIntake(t *testing.T) {
 	}
 	g.start()
 	<-time.After(window / 4) // after the chores of a start
-	var took [2][]time.Duration
-	var cpu [2][]float64
+	var accepted [2]windows
+	calls := &tabCalls{took: map[string][]time.Duration{}}
 	for range turns {
 		for with := range 2 {
-			end := func() int { return 0 }
+			end := func() {}
 			if with == 1 {
-				end = openTabs(t, g)
+				end = openTabs(t, g, calls)
 			}
 			before, began := g.ticks(), time.Now()
-			took[with] = append(took[with], intakeP99(t, g, window))
-			cpu[with] = append(cpu[with], float64(g.ticks()-before)/time.Since(began).Seconds())
-			if calls := end(); with == 1 && calls < manyTabs*2 {
-				t.Errorf("the tabs made %d calls in %s, want %d at least", calls, window, manyTabs*2)
-			}
+			took := acceptTimes(t, g, window)
+			accepted[with].add(took, float64(g.ticks()-before)/time.Since(began).Seconds())
+			end()
 		}
 	}
+	if n := calls.number(); n < turns*manyTabs*2 {
+		t.Errorf("the tabs made %d calls in %d windows of %s, want %d at least", n, turns, window, turns*manyTabs*2)
+	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	without, with := exactly(took[0], 50), exactly(took[1], 50)
-	t.Logf("%d jobs, %d tabs, %d events/s, load of the machine %s: p99 without %v, with %v, ratio %.2f (%v, %v); CPU in percent of a core %.1f, %.1f",
-		jobs, manyTabs, intakeRate, strings.TrimSpace(string(load)), without, with, float64(with)/float64(without), took[0], took[1], cpu[0], cpu[1])
+	without, with := accepted[0].p99(), accepted[1].p99()
+	t.Logf("%d jobs, %d tabs, %d events/s, load of the machine %s: p99 until accepted without tabs %v, with %v, ratio %.2f\nwithout: %s\nwith:    %s\n%s",
+		jobs, manyTabs, intakeRate, strings.TrimSpace(string(load)), without, with, float64(with)/float64(without), accepted[0], accepted[1], calls)
 	g.stop()
 }
 
-// openTabs has tabs make their calls until the returned function is called, which returns how many calls
-// were answered.
-func openTabs(t *testing.T, g *gateway) (end func() int) {
+// windows has the figures of some windows of time: how long events took until they were accepted, and the CPU of
+// the gateway in percent of a core.
+type windows struct {
+	p50s, p99s, longest []time.Duration
+	cpu                 []float64
+}
+
+func (w *windows) add(took []time.Duration, cpu float64) {
+	w.p50s, w.p99s, w.longest = append(w.p50s, exactly(took, 50)), append(w.p99s, exactly(took, 99)), append(w.longest, slices.Max(took))
+	w.cpu = append(w.cpu, cpu)
+}
+
+// p99 is the median of the windows.
+func (w windows) p99() time.Duration { return exactly(w.p99s, 50) }
+
+func (w windows) String() string {
+	return fmt.Sprintf("median %v, p99 %v, longest %v, CPU %.1f %%", w.p50s, w.p99s, w.longest, w.cpu)
+}
+
+// tabCalls has the times of the calls that tabs made, by path.
+type tabCalls struct {
+	mu   sync.Mutex
+	took map[string][]time.Duration
+}
+
+func (c *tabCalls) add(path string, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.took[path] = append(c.took[path], took)
+}
+
+func (c *tabCalls) number() (n int) {
+	for _, took := range c.took {
+		n += len(took)
+	}
+	return n
+}
+
+func (c *tabCalls) String() string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(c.took)) {
+		took := c.took[path]
+		fmt.Fprintf(&b, "%5d of %-24s median %v, longest %v\n", len(took), path, exactly(took, 50), slices.Max(took))
+	}
+	return b.String()
+}
+
+// openTabs has tabs make their calls until the returned function is called.
+func openTabs(t *testing.T, g *gateway, calls *tabCalls) (end func()) {
 	t.Helper()
 	a := g.post("/console/session", `{"token": "admin-admin-admin-admin-admin"}`)
 	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
 	if a.status != http.StatusOK || cookie == "" {
 		t.Fatalf("sign in = %d %s", a.status, a.body)
 	}
-	var answered atomic.Int64
 	var open sync.WaitGroup
 	closed := make(chan struct{})
 	for i := range manyTabs {
@@ -116,20 +163,20 @@ func openTabs(t *testing.T, g *gateway) (end func() int) {
 					case <-closed:
 						return
 					}
+					began := time.Now()
 					if err := askAs(browser, g.url("/console/"+call.path), cookie); err != nil {
 						t.Error(err)
 						return
 					}
-					answered.Add(1)
+					calls.add(call.path, time.Since(began))
 					next.Reset(call.every)
 				}
 			})
 		}
 	}
-	return func() int {
+	return func() {
 		close(closed)
 		open.Wait()
-		return int(answered.Load())
 	}
 }
 
@@ -151,8 +198,8 @@ func askAs(c *http.Client, url, cookie string) error {
 	return nil
 }
 
-// intakeP99 sends events at a fixed rate for a window, and returns the p99 until they were accepted.
-func intakeP99(t *testing.T, g *gateway, window time.Duration) time.Duration {
+// acceptTimes sends events at a fixed rate for a window, and returns how long each took until it was accepted.
+func acceptTimes(t *testing.T, g *gateway, window time.Duration) []time.Duration {
 	t.Helper()
 	var mu sync.Mutex
 	var took []time.Duration
@@ -174,5 +221,5 @@ func intakeP99(t *testing.T, g *gateway, window time.Duration) time.Duration {
 		})
 	}
 	senders.Wait()
-	return exactly(took, 99)
+	return took
 }
