@@ -56,6 +56,7 @@ const (
 	AuditRelease         AuditAction = "holds.release"
 	AuditRetryQueue      AuditAction = "queues.retry"
 	AuditDrain           AuditAction = "queues.drain"
+	AuditFire            AuditAction = "schedules.fire"
 	AuditRedrive         AuditAction = "runs.redrive"
 	AuditCancelRun       AuditAction = "runs.cancel"
 	AuditOperation       AuditAction = "operations.begin"
@@ -66,7 +67,7 @@ const (
 // AuditActions returns all actions, in the order above.
 func AuditActions() []AuditAction {
 	return []AuditAction{AuditRetry, AuditSkip, AuditCancel, AuditReplay, AuditResetBreaker, AuditHold, AuditRelease,
-		AuditRetryQueue, AuditDrain, AuditRedrive, AuditCancelRun, AuditOperation, AuditCancelOperation, AuditReload}
+		AuditRetryQueue, AuditDrain, AuditFire, AuditRedrive, AuditCancelRun, AuditOperation, AuditCancelOperation, AuditReload}
 }
 
 // ParseAuditAction reads an action as users write it. The error is a [Refusal] of kind [Invalid].
@@ -128,8 +129,8 @@ type Audit interface {
 	// Record stores the entry of the context's [Change] in a commit of its own. It is for a
 	// change that no other method of the store makes. It stores nothing if the context has no
 	// Change. The other methods that change something for an operator store the entry in the
-	// commit of the change: the methods of Operations and Holds, BeginOperation, EndOperation,
-	// CloseBreakers, Skip and Transit. A call that finds nothing to change stores no entry. A
+	// commit of the change: the methods of Operations and Holds, Accept, BeginOperation,
+	// EndOperation, CloseBreakers, Skip and Transit. A call that finds nothing to change stores no entry. A
 	// change of several calls or commits has one entry, in the first of the commits. Sending a
 	// change again stores no second entry.
 	Record(ctx context.Context) error

@@ -124,7 +124,7 @@ type auditSQL struct {
 	audit                                                   statement
 	auditRetried, auditRevived, auditSkipped, auditCanceled statement
 	auditReplayed, auditMoved, auditBegun, auditEnded       statement
-	auditHeld, auditReleased, auditClosed                   statement
+	auditHeld, auditReleased, auditClosed, auditAccepted    statement
 	lockGate                                                statement
 
 	audits                  listing
@@ -145,12 +145,13 @@ func newAuditSQL(d Dialect) auditSQL {
 		audit: entry("audit", ""),
 
 		// These look for the effect. A job that was retried is due now, a canceled one finished now,
-		// and the ids of replayed jobs and the marks of transitions are new.
+		// and the ids of replayed jobs and of events and the marks of transitions are new.
 		auditRetried: entry("audit_retried", any(`jobs.due_at = r#at AND jobs.status IN ('available', 'scheduled', 'retryable')`,
 			`jobs{use PRIMARY}`, `jobs.id = r.job`)+` = 1`),
 		auditCanceled: entry("audit_canceled", any(`jobs.status = 'canceled' AND jobs.finished_at = r#at`,
 			`jobs{use jobs_event}`, `jobs.event_id = r.event`)+` = 1`),
 		auditReplayed: entry("audit_replayed", any(`1 = 1`, `jobs{use PRIMARY}`, `jobs.id = r.job`)+` = 1`),
+		auditAccepted: entry("audit_accepted", any(`1 = 1`, `events{use PRIMARY}`, `events.id = r.event`)+` = 1`),
 		auditMoved:    entry("audit_moved", any(`mine.mark = r.mark`, ownEntry, `mine.run_id = r.run AND mine.seq = r#first`)+` = 1`),
 		auditEnded:    entry("audit_ended", any(`operations.state = 'canceled' AND operations.finished_at = r#at`, `operations{use PRIMARY}`, `operations.id = r.operation`)+` = 1`),
 		auditReleased: entry("audit_released", any(`gates.held_until = r#at AND gates.held_since = 0`, `gates{use PRIMARY}`, `gates.lane = r.lane`)+` = 1`),

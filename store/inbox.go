@@ -15,6 +15,8 @@ import (
 // id and without keys cannot be a duplicate, so it reads nothing.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	stmts, reads := s.acceptStmts(a, s.linedStmts(a)...)
+	// The entry of an operator's change stands before the reads, which are the last results.
+	stmts = slices.Insert(stmts, len(stmts)-reads, s.audited(ctx, s.sql.auditAccepted, []any{string(a.Event.ID)})...)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
 		return core.Receipt{}, fmt.Errorf("accept: %w", err)

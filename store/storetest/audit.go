@@ -16,7 +16,7 @@ import (
 const (
 	saysRecord      = "Record stores the entry of the context's [Change] in a commit of its own"
 	saysRecordNone  = "It stores nothing if the context has no Change"
-	saysAudit       = "The other methods that change something for an operator store the entry in the commit of the change: the methods of Operations and Holds, BeginOperation, EndOperation, CloseBreakers, Skip and Transit"
+	saysAudit       = "The other methods that change something for an operator store the entry in the commit of the change: the methods of Operations and Holds, Accept, BeginOperation, EndOperation, CloseBreakers, Skip and Transit"
 	saysAuditNone   = "A call that finds nothing to change stores no entry"
 	saysAuditOne    = "A change of several calls or commits has one entry, in the first of the commits"
 	saysAuditAgain  = "Sending a change again stores no second entry"
@@ -186,6 +186,13 @@ var auditedCalls = []auditedCall{
 		id := r.stopped()
 		return func(ctx context.Context) (bool, error) { return r.store.Skip(ctx, r.now, id) }
 	}},
+	{name: "Accept", always: true, set: func(r *rig) func(context.Context) (bool, error) {
+		a := r.delivered("accepted-" + string(r.ids.Next()))
+		return func(ctx context.Context) (bool, error) {
+			got, err := r.store.Accept(ctx, a)
+			return !got.Duplicate, err
+		}
+	}},
 	{name: "BeginOperation", always: true, set: func(r *rig) func(context.Context) (bool, error) {
 		op, a := r.newOperation(core.RetryAction)
 		return func(ctx context.Context) (bool, error) { return true, r.store.BeginOperation(ctx, op, a) }
@@ -279,6 +286,10 @@ func auditsNothing(r *rig) {
 	}
 	if _, err := r.store.Cancel(nothing, r.now, r.ids.Next()); !core.IsKind(err, core.NotFound) {
 		r.Errorf("Cancel of an event that is gone = %v", err)
+	}
+	r.accept(r.delivered("seen-before"))
+	if got, err := r.store.Accept(nothing, r.delivered("seen-before")); !got.Duplicate || err != nil {
+		r.Errorf("Accept of a duplicate = %+v, %v", got, err)
 	}
 	r.equal("entries of what is gone", len(r.entries("gone")), 0)
 }

@@ -19,6 +19,8 @@ func TestBrokenAuditsFail(t *testing.T) {
 	}{
 		{"Unhold leaves no entry", func(m *Model) core.Store { return unholdsSilently{m} }, []string{saysAudit, saysAuditAgain}},
 		{"Hold leaves an entry without a change", func(m *Model) core.Store { return holdsLoudly{m} }, []string{saysAuditNone}},
+		{"Accept leaves no entry", func(m *Model) core.Store { return acceptsSilently{m} }, []string{saysAudit}},
+		{"Accept leaves an entry of a duplicate", func(m *Model) core.Store { return acceptsLoudly{m} }, []string{saysAuditNone}},
 		{"Skip leaves an entry with a new id each time", func(m *Model) core.Store { return skipsAnew{m} }, []string{saysAuditOne}},
 		{"Record needs no change", func(m *Model) core.Store { return recordsAlways{m} }, []string{saysRecordNone}},
 		{"Record forgets the detail", func(m *Model) core.Store { return recordsBare{m} }, []string{saysRecord}},
@@ -43,6 +45,21 @@ type unholdsSilently struct{ *Model }
 
 func (s unholdsSilently) Unhold(_ context.Context, now time.Time, lanes ...core.Lane) ([]core.Lane, error) {
 	return s.Model.Unhold(context.Background(), now, lanes...)
+}
+
+// acceptsSilently stores no entry for an Accept.
+type acceptsSilently struct{ *Model }
+
+func (s acceptsSilently) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
+	return s.Model.Accept(context.Background(), a)
+}
+
+// acceptsLoudly stores an entry for each Accept.
+type acceptsLoudly struct{ *Model }
+
+func (s acceptsLoudly) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
+	s.audit(ctx, true)
+	return s.Model.Accept(ctx, a)
 }
 
 // holdsLoudly stores an entry for each Hold.

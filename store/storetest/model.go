@@ -65,7 +65,7 @@ func NewModel(clock core.Clock) *Model {
 
 // Accept implements [core.Inbox]. The order of the cases matters: a repetition is answered before
 // a duplicate is looked for, and delivery ids come before keys.
-func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
+func (m *Model) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, stored := m.events[a.Event.ID]; stored {
@@ -92,6 +92,7 @@ func (m *Model) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) 
 	for _, n := range a.Runs {
 		m.addRun(a, n)
 	}
+	m.audit(ctx, true)
 	return core.Receipt{EventID: a.Event.ID, Jobs: jobs}, nil
 }
 

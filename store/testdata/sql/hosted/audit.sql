@@ -142,6 +142,18 @@ WHERE COALESCE((SELECT MAX(CASE WHEN gates.closed_at = r.at_ AND gates.moved_by 
   WHERE gates.lane = r.lane_), 0) = 1
 ON CONFLICT DO NOTHING
 
+-- audit_accepted
+INSERT INTO audit (id, actor, role, address, via, action, target, detail)
+SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
+FROM
+  (SELECT column1 AS id_, column2 AS actor_, column3 AS role_, column4 AS address_, column5 AS via_,
+      column6 AS action_, column7 AS target_, column8 AS detail_, column9 AS event_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
+  FROM events
+  WHERE events.id = r.event_), 0) = 1
+ON CONFLICT DO NOTHING
+
 -- old_audits
 SELECT id
 FROM audit

@@ -140,6 +140,18 @@ WHERE COALESCE((SELECT MAX(CASE WHEN gates.closed_at = r.at_ AND gates.moved_by 
   WHERE gates.lane = r.lane_), 0) = 1
 ON DUPLICATE KEY UPDATE audit.id = audit.id
 
+-- audit_accepted
+INSERT INTO audit (id, actor, role, address, via, action, target, detail)
+SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
+FROM
+  (SELECT ? AS id_, ? AS actor_, ? AS role_, ? AS address_, ? AS via_, ? AS action_, ? AS target_,
+      ? AS detail_, ? AS event_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
+  FROM events FORCE INDEX (`PRIMARY`)
+  WHERE events.id = r.event_), 0) = 1
+ON DUPLICATE KEY UPDATE audit.id = audit.id
+
 -- lock_gate
 SELECT gates.lane AS lane
 FROM

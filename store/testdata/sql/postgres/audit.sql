@@ -124,6 +124,16 @@ WHERE COALESCE((SELECT MAX(CASE WHEN gates.closed_at = r.at_ AND gates.moved_by 
   WHERE gates.lane = r.lane_), 0) = 1
 ON CONFLICT DO NOTHING
 
+-- audit_accepted
+INSERT INTO audit (id, actor, role, address, via, action, target, detail)
+SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
+FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
+    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, event_)
+WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
+  FROM events
+  WHERE events.id = r.event_), 0) = 1
+ON CONFLICT DO NOTHING
+
 -- lock_gate
 SELECT gates.lane AS lane
 FROM unnest(?::text[]) AS r(lane_), gates

@@ -95,6 +95,14 @@ WHERE COALESCE((SELECT MAX(CASE WHEN gates.closed_at = ? AND gates.moved_by = ''
   WHERE gates.lane = ?), 0) = 1
 ON CONFLICT DO NOTHING
 
+-- audit_accepted
+INSERT OR FAIL INTO audit (id, actor, role, address, via, action, target, detail)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?
+WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
+  FROM events
+  WHERE events.id = ?), 0) = 1
+ON CONFLICT DO NOTHING
+
 -- old_audits
 SELECT id
 FROM audit
