@@ -71,6 +71,20 @@ func recent(ctx context.Context, events eventService, value func(core.Event) str
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// cronNames offers the sources of type cron, with their schedules.
+func (a *app) cronNames(c *cobra.Command) []cobra.Completion {
+	ctx, cancel := context.WithTimeout(c.Context(), offerTimeout)
+	defer cancel()
+	t, _ := a.readTopology(ctx)
+	var words []cobra.Completion
+	for _, s := range t.Sources {
+		if s.Type == "cron" {
+			words = append(words, cobra.CompletionWithDesc(terminal.Visible(s.Name), terminal.Visible(s.Schedule+" "+s.Timezone)))
+		}
+	}
+	return words
+}
+
 // handlerNames offers the handlers, with the source of each if the configuration is here.
 func (a *app) handlerNames(c *cobra.Command) []cobra.Completion {
 	return a.named(c, func(cfg *config.Config) []cobra.Completion {

@@ -80,6 +80,7 @@ type operator struct {
 	audit    auditService
 
 	operations operationService
+	schedules  scheduleService
 
 	// drive does an operation beside the gateways that run; nil for a server, which does it itself.
 	drive func(ctx context.Context, id core.ID, seen func(core.Operation)) (core.Operation, error)
@@ -139,6 +140,10 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 	if err != nil {
 		return nil, err
 	}
+	schedules, err := gateway.CronSources(cfg, s, clock)
+	if err != nil {
+		return nil, err
+	}
 	doer, err := gateway.Doer(cfg, s, clock)
 	if err != nil {
 		return nil, err
@@ -170,6 +175,7 @@ func (a *app) localOperator(cfg *config.Config, s core.Store) (*operator, error)
 		audit:    gateway.Audit(s),
 
 		operations: operations,
+		schedules:  schedules,
 		drive:      doer.Drive,
 		replaying:  func(did func(manage.Replayed)) { events.Progress = did },
 

@@ -203,6 +203,7 @@ func (a *app) remoteOperator(ctx context.Context) (*operator, error) {
 		lines:    c.Lines(),
 		audit:    c.Audit(),
 
+		schedules:  c.Schedules(),
 		operations: c.Operations(),
 
 		stats:  c.Stats,

@@ -59,6 +59,7 @@ var commands = []func(*app) *cobra.Command{
 	newRelease,
 	newHolds,
 	newBreaker,
+	newSchedules,
 	newRuns,
 	newAudit,
 	newWorkflow,

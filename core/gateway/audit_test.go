@@ -20,7 +20,7 @@ server: {trust_proxy: true}
 api:
   auth_token: master
   tokens: [{name: alice, token: s3cret, role: admin}, {name: viewer, token: l00k, role: read}]
-sources: {shop: {type: event}}
+sources: {shop: {type: event}, nightly: {type: cron, schedule: "0 3 * * *"}}
 handlers:
   billing: {source: shop, url: "https://a.example"}
   flaky: {source: shop, url: "https://a.example"}
@@ -163,6 +163,9 @@ var changes = map[web.Route]func(w auditedWorld) request{
 		w.dead("handler/flaky", core.Failure)
 		return request{path: "/api/handlers/flaky/breaker/reset", want: core.Change{Action: core.AuditResetBreaker, Target: "handler/flaky"}, again: 200}
 	},
+	{Method: "POST", Pattern: "/api/schedules/{source}/fire"}: func(auditedWorld) request {
+		return request{path: "/api/schedules/nightly/fire", want: core.Change{Action: core.AuditFire, Target: "source/nightly"}}
+	},
 	{Method: "POST", Pattern: "/api/operations"}: func(auditedWorld) request {
 		return request{path: "/api/operations", body: `{"action": "retry", "rate": 7, "filter": {"consumer": "billing", "error": "timeout", "since": "2026-11-20"}}`,
 			want: core.Change{Action: core.AuditOperation, Detail: map[string]string{"action": "retry", "rate": "7", "consumer": "billing", "error": "timeout", "since": "2026-11-20T00:00:00.000"}}}
@@ -214,7 +217,7 @@ func TestEachChangeIsAudited(t *testing.T) {
 		if !strings.HasPrefix(route.Pattern, "/api/") || work[route] {
 			continue
 		}
-		path := strings.NewReplacer("{id}", "01KAGVBZVT0C0Q1V7Y5C8H5M2N", "{name}", "mail", "{number}", "1").Replace(route.Pattern)
+		path := strings.NewReplacer("{id}", "01KAGVBZVT0C0Q1V7Y5C8H5M2N", "{name}", "mail", "{source}", "nightly", "{number}", "1").Replace(route.Pattern)
 		if prepare := changes[route]; prepare != nil {
 			changing++
 			w.wantOne(route, prepare(w))

@@ -125,6 +125,9 @@ func services(g *Gateway) (err error) {
 		return err
 	}
 	g.Jobs.Bulk, g.Queues.Bulk = g.Operations, g.Operations
+	if g.Schedules, err = g.newSchedules(g.config, bell); err != nil {
+		return err
+	}
 	g.Events, err = g.newEvents(g.config, bell)
 	return err
 }

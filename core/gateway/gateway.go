@@ -115,6 +115,7 @@ type Gateway struct {
 	Breakers   *manage.Breakers
 	Holds      *manage.Holds
 	Operations *manage.Operations
+	Schedules  *manage.Schedules
 	Lines      *manage.Lines
 	Stats      *manage.Statistics
 	Series     *manage.Series

@@ -63,6 +63,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Lines(web.LinesOptions{Manager: g.Lines, Tokens: tokens}),
 		web.Operations(web.OperationsOptions{Manager: g.Operations, Tokens: tokens}),
 		web.Holds(web.HoldsOptions{Manager: g.Holds, Tokens: tokens}),
+		web.Schedules(web.SchedulesOptions{Fire: g.Schedules.Fire, Tokens: tokens}),
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Curves: g.Series.Curves, Topology: func() wire.Topology { return Topology(c, g.Clock()) },
 			Look: Tail(g.config, g.Store, g.Clock).Look, Rules: g.config.Rules, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),

@@ -88,3 +88,32 @@ func TestFire(t *testing.T) {
 		t.Error("a source without schedule fired")
 	}
 }
+
+// An event that an operator fires is like that of a slot, and takes the place of none.
+func TestFireNow(t *testing.T) {
+	sources := append(testSources, Source{Name: "nightly", Kind: Tick, Schedule: "0 3 * * *"})
+	d := newDoor(sources, Consumer{Lane: "handler/a", Source: "nightly", Events: []string{core.CronTick}, MaxAttempts: 2})
+	seen := map[string]bool{}
+	for range 2 { // both in one millisecond
+		receipt, at, err := d.FireNow(t.Context(), "nightly")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.inbox.got[len(d.inbox.got)-1]
+		e, jobs := got.Event, got.Jobs
+		now := core.FormatTime(at)
+		want := `{"scheduled_at":"` + now + `","schedule":"0 3 * * *","source":"nightly","fired_at":"` + now + `"}`
+		if string(e.Payload) != want || e.Type != core.CronTick || e.Source != "nightly" || e.DeliveryID != "fired-"+string(e.ID) || !e.CreatedAt.Equal(at) || receipt.EventID != e.ID || len(jobs) != 1 {
+			t.Errorf("event %+v with payload %s and %d jobs, %+v at %v, want payload %s", e, e.Payload, len(jobs), receipt, at, want)
+		}
+		seen[e.DeliveryID] = true
+	}
+	if len(seen) != 2 || len(d.facts) != 2 {
+		t.Errorf("delivery ids %v, facts %+v, want two of each", seen, d.facts)
+	}
+	for _, name := range []string{"plain", "nobody"} {
+		if _, _, err := d.FireNow(t.Context(), name); err == nil {
+			t.Errorf("source %s without a schedule fired", name)
+		}
+	}
+}

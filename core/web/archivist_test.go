@@ -89,6 +89,17 @@ func (a *archivist) Reset(_ context.Context, handler string) (bool, error) {
 	return handler == "billing", a.say("reset the breaker of %s", handler)
 }
 
+// Fire fires the sources nightly, and held, which is held.
+func (a *archivist) Fire(_ context.Context, source string) (manage.Fired, error) {
+	switch source {
+	case "nightly", "held":
+		return manage.Fired{Source: source, Event: eventNumber(1), Jobs: 2, At: noon, Held: source == "held"}, a.say("fire %s", source)
+	case "shop":
+		return manage.Fired{}, core.Refuse(core.NotFound, "source %q has no schedule; only sources of type cron can be fired", source)
+	}
+	return manage.Fired{}, core.Refuse(core.NotFound, "no source %q is configured; there are held, nightly, shop", source)
+}
+
 // holder knows one hold, of queue/work. It is a type of its own, since its List is not that of events.
 type holder struct{ *archivist }
 

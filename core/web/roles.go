@@ -51,6 +51,7 @@ var roles = map[Route]core.Role{
 	{"POST", "/api/operations/{id}/cancel"}:        core.RoleOperate,
 	{"POST", "/api/holds"}:                         core.RoleOperate,
 	{"DELETE", "/api/holds"}:                       core.RoleOperate,
+	{"POST", "/api/schedules/{source}/fire"}:       core.RoleOperate,
 	{"POST", "/api/queues/{name}/retry"}:           core.RoleOperate,
 	{"POST", "/api/workflow-runs/{id}/redrive"}:    core.RoleOperate,
 	{"POST", "/api/workflow-runs/{id}/cancel"}:     core.RoleOperate,

@@ -122,6 +122,7 @@ func (w *world) handler() http.Handler {
 		web.Runs(web.RunsOptions{Manager: w.clerk, Tokens: w.tokens}),
 		web.Events(web.EventsOptions{Manager: w.archive, Tokens: w.tokens}),
 		web.Jobs(web.JobsOptions{Manager: registrar{w.archive}, Tokens: w.tokens}),
+		web.Schedules(web.SchedulesOptions{Fire: w.archive.Fire, Tokens: w.tokens}),
 		web.Breakers(web.BreakersOptions{Reset: w.archive.Reset, Tokens: w.tokens}),
 		web.Lines(web.LinesOptions{Manager: liner{w.archive}, Tokens: w.tokens}),
 		web.Operations(web.OperationsOptions{Manager: bulk{w.archive}, Tokens: w.tokens}),

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/manage"
 )
 
 // A Text is null if it is empty.
@@ -112,6 +113,23 @@ type Retried struct {
 // A BreakerReset says whether a circuit breaker was open and is closed now.
 type BreakerReset struct {
 	Reset bool `json:"reset"`
+}
+
+// A Fired is an event that an operator made of a schedule.
+type Fired struct {
+	Source string  `json:"source"`
+	Event  core.ID `json:"event_id"`
+	Jobs   int     `json:"jobs"`
+	At     Time    `json:"fired_at"`
+	Held   bool    `json:"held"` // the jobs wait until the source is released
+}
+
+// FiredOf returns the record of an event.
+func FiredOf(f manage.Fired) Fired { return Fired{f.Source, f.Event, f.Jobs, Time{f.At}, f.Held} }
+
+// Core returns the event.
+func (f Fired) Core() manage.Fired {
+	return manage.Fired{Source: f.Source, Event: f.Event, Jobs: f.Jobs, At: f.At.Time, Held: f.Held}
 }
 
 // A Hold is a handler, queue, workflow or source that an operator holds.

@@ -214,7 +214,7 @@ func (c *cage) operate() {
 	c.ids["workflow-runs"] = c.newest("workflow_runs", "workflow-runs", "list", "--workflow", "order")
 	c.ids["queues"] = "pulled"
 	for _, line := range []string{
-		"validate", "preview -c next.yaml", "doctor", "status", "topology", "series", "console --print", "version", "breaker reset fails", "hold queue/open --reason maintenance", "holds", "release queue/open", "audit", "lines list fails", "lines inspect fails 7", "jobs skip " + c.ids["jobs"], "migrate status", "migrate up", "workflow graph order", "completion bash", "init --dir made --force", "man",
+		"validate", "preview -c next.yaml", "doctor", "status", "topology", "series", "console --print", "version", "breaker reset fails", "schedules fire clock", "hold queue/open --reason maintenance", "holds", "release queue/open", "audit", "lines list fails", "lines inspect fails 7", "jobs skip " + c.ids["jobs"], "migrate status", "migrate up", "workflow graph order", "completion bash", "init --dir made --force", "man",
 		"events list", "events list --source nobody", "inspect " + c.ids["events"], "inspect 01J90000000000000000000001",
 		"queues dlq pulled", "jobs list --status dead", "jobs errors", "jobs list --handler fails", "jobs retry " + c.ids["jobs"], "jobs retry --handler absent", "jobs retry",
 		"events replay --dry-run", "events replay --source other -y", "events replay -y --limit 3", "events cancel 01J90000000000000000000001",

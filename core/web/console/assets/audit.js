@@ -10,7 +10,7 @@ const path = ['audit'];
 // words says in words what each action did.
 const words = {
   'jobs.retry': 'retried', 'jobs.skip': 'skipped', 'events.cancel': 'canceled', 'events.replay': 'replayed', 'breakers.reset': 'closed the breaker of',
-  'holds.hold': 'held', 'holds.release': 'released', 'queues.retry': 'retried messages of', 'queues.drain': 'drained', 'runs.redrive': 'redrove', 'runs.cancel': 'canceled',
+  'holds.hold': 'held', 'holds.release': 'released', 'queues.retry': 'retried messages of', 'queues.drain': 'drained', 'schedules.fire': 'fired', 'runs.redrive': 'redrove', 'runs.cancel': 'canceled',
   'operations.begin': 'began', 'operations.cancel': 'canceled', 'config.reload': 'read',
 };
 
