@@ -230,10 +230,20 @@ type Drained struct {
 
 // Reloaded: a running process read its configuration again.
 type Reloaded struct {
+	By     ReloadCause
 	From   string // path or URL of the configuration, without credentials
 	Result ReloadResult
 	Err    error // the reason for ignoring it; nil if it is followed
 }
+
+// A ReloadCause is why a process reads its configuration again.
+type ReloadCause string
+
+// The causes.
+const (
+	BySignal ReloadCause = "signal" // SIGHUP, which a person or a program sent
+	ByChange ReloadCause = "change" // the document at an address changed, or could not be read
+)
 
 // A ReloadResult is the result of reading a configuration again.
 type ReloadResult string

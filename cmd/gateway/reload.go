@@ -54,7 +54,7 @@ func (r *reloader) run(ctx context.Context) {
 		}
 		select {
 		case <-r.told:
-			r.reload(ctx)
+			r.reload(ctx, core.BySignal)
 		case <-due:
 			r.look(ctx)
 		case <-ctx.Done():
@@ -69,54 +69,54 @@ func (r *reloader) look(ctx context.Context) {
 	var changed bool
 	err := core.Contain(func() (err error) { changed, err = r.source.changed(ctx); return err })
 	if err != nil {
-		r.miss(ctx, err)
+		r.miss(ctx, core.ByChange, err)
 	} else if changed || r.missing {
-		r.reload(ctx)
+		r.reload(ctx, core.ByChange)
 	}
 }
 
 // reload reads the configuration and applies it, or has the program report the refusal. A
 // panic while reading a configuration does not end the program.
-func (r *reloader) reload(ctx context.Context) {
-	err := core.Contain(func() error { r.read(ctx); return nil })
+func (r *reloader) reload(ctx context.Context, by core.ReloadCause) {
+	err := core.Contain(func() error { r.read(ctx, by); return nil })
 	if err != nil {
-		r.program.Ignore(r.source.name(), core.ReloadInvalid, err)
+		r.program.Ignore(by, r.source.name(), core.ReloadInvalid, err)
 	}
 }
 
 // read loads the configuration and applies it, or reports the kind of its failure: forbidden
 // fields, problems, or no access. The running configuration stays in each of these cases.
-func (r *reloader) read(ctx context.Context) {
+func (r *reloader) read(ctx context.Context, by core.ReloadCause) {
 	cfg, err := r.source.load(ctx)
 	var problems config.Problems
 	var forbidden config.Forbidden
 	switch {
 	case errors.As(err, &forbidden):
 		r.missing = false
-		r.program.Ignore(r.source.name(), core.ReloadForbidden, err)
+		r.program.Ignore(by, r.source.name(), core.ReloadForbidden, err)
 	case errors.As(err, &problems):
 		r.missing = false
-		r.program.Ignore(r.source.name(), core.ReloadInvalid, err)
+		r.program.Ignore(by, r.source.name(), core.ReloadInvalid, err)
 	case err != nil:
-		r.miss(ctx, err)
+		r.miss(ctx, by, err)
 	default:
 		r.missing = false
-		r.follow(ctx, cfg)
+		r.follow(ctx, by, cfg)
 	}
 }
 
 // miss reports that the configuration could not be read, unless the program is stopping: then
 // the read was interrupted.
-func (r *reloader) miss(ctx context.Context, err error) {
+func (r *reloader) miss(ctx context.Context, by core.ReloadCause, err error) {
 	if ctx.Err() == nil {
 		r.missing = true
-		r.program.Ignore(r.source.name(), core.ReloadUnreachable, err)
+		r.program.Ignore(by, r.source.name(), core.ReloadUnreachable, err)
 	}
 }
 
 // follow applies a configuration. The program reports a refusal itself.
-func (r *reloader) follow(ctx context.Context, cfg *config.Config) {
-	if result, _ := r.program.Reload(ctx, r.source.name(), cfg); result == core.ReloadApplied {
+func (r *reloader) follow(ctx context.Context, by core.ReloadCause, cfg *config.Config) {
+	if result, _ := r.program.Reload(ctx, by, r.source.name(), cfg); result == core.ReloadApplied {
 		warn(r.log, cfg)
 	}
 }

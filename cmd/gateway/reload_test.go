@@ -29,7 +29,7 @@ func TestReloadOutlivesPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &reloader{source: cursed{}, log: log, program: p}
-	r.reload(t.Context())
+	r.reload(t.Context(), core.BySignal)
 	if got := said.String(); !strings.Contains(got, "configuration ignored: it has errors") || !strings.Contains(got, "panic: not thought of") {
 		t.Errorf("log %q, want the configuration to be ignored, and why", got)
 	}

@@ -131,6 +131,7 @@ type Gateway struct {
 	drain      time.Duration
 	vitals     *vitals
 	config     *config.Config
+	loaded     time.Time // when it was assembled of its configuration
 	shared     *shared
 
 	draining  chan struct{} // closed when stopped work must end within the drain time
@@ -173,6 +174,7 @@ func newPart(c *config.Config, d Deps, s *shared, part Part) (*Gateway, error) {
 		drain:    time.Duration(c.Worker.DrainTimeoutSecs) * time.Second,
 		clients:  web.Clients{TrustProxy: c.Server.TrustProxy, Proxies: prefixes(c.Server.TrustedProxies)},
 		config:   c,
+		loaded:   d.Clock(),
 		shared:   s,
 		draining: make(chan struct{}),
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core/alert"
 	"github.com/eventgateway/gateway/core/series"
 	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // shared is the state that successive gateways of one process share, beside their Deps:
@@ -23,6 +24,8 @@ type shared struct {
 	tallies *alert.Tallies
 	moves   *alert.Moves
 	ignored atomic.Pointer[web.IgnoredConfig] // the newest configuration, if the process does not follow it
+
+	reloaded atomic.Pointer[wire.Reload] // the newest reading of the configuration; nil before the first
 
 	// minutes counts for curves, and writer stores the counts. A part that does not write them has
 	// none.

@@ -41,7 +41,7 @@ func TestRetiredHearNothing(t *testing.T) {
 	}
 	reload := func(name string) {
 		t.Helper()
-		if result, err := p.Reload(t.Context(), "", load(name)); result != core.ReloadApplied {
+		if result, err := p.Reload(t.Context(), core.BySignal, "", load(name)); result != core.ReloadApplied {
 			t.Fatal(result, err)
 		}
 	}

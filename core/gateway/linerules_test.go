@@ -101,7 +101,7 @@ func TestLinesOfAProgram(t *testing.T) {
 			if n := len(r.got()); n != 1 {
 				t.Errorf("%d deliveries at the same time, want 1", n)
 			}
-			if result, err := p.Reload(t.Context(), "", load(t, configured(after.lines))); result != core.ReloadApplied {
+			if result, err := p.Reload(t.Context(), core.BySignal, "", load(t, configured(after.lines))); result != core.ReloadApplied {
 				t.Fatal(result, err)
 			}
 			waitFor(t, "more deliveries after the reload", func() bool { return len(r.got()) >= after.want })

@@ -12,6 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/manage"
 	"github.com/eventgateway/gateway/core/telemetry"
 	"github.com/eventgateway/gateway/core/web"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // A Program is a gateway that serves under one configuration after another.
@@ -69,12 +70,12 @@ func (p *Program) Handler() http.Handler {
 // Reload changes to another configuration. It keeps the present one in three cases: the new
 // one is the same, a running program cannot change to it, or it cannot be assembled. The
 // result is stated as [core.Reloaded], where from is the place from which the configuration
-// was read. The error is the reason for ignoring it.
+// was read, and by the reason for reading it. The error is the reason for ignoring it.
 //
 // If two generations are running already, Reload waits for the older one to end, at most
 // for the drain time. If Reload is called again meanwhile, the configuration of that call
 // is newer: this call returns an empty result and no error.
-func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (core.ReloadResult, error) {
+func (p *Program) Reload(ctx context.Context, by core.ReloadCause, from string, c *config.Config) (core.ReloadResult, error) {
 	// Each call has a number. After each wait a call compares its number with the newest, and
 	// makes way for a later one.
 	number := p.reloads.Add(1)
@@ -105,7 +106,7 @@ func (p *Program) Reload(ctx context.Context, from string, c *config.Config) (co
 		p.audit(ctx, from)
 	}
 	if result != "" {
-		p.state(core.Reloaded{From: from, Result: result, Err: err})
+		p.state(core.Reloaded{By: by, From: from, Result: result, Err: err})
 	}
 	return result, err
 }
@@ -125,8 +126,8 @@ func (p *Program) audit(ctx context.Context, from string) {
 }
 
 // Ignore states that a configuration could not be loaded, and why.
-func (p *Program) Ignore(from string, why core.ReloadResult, err error) {
-	p.state(core.Reloaded{From: from, Result: why, Err: err})
+func (p *Program) Ignore(by core.ReloadCause, from string, why core.ReloadResult, err error) {
+	p.state(core.Reloaded{By: by, From: from, Result: why, Err: err})
 }
 
 // judge returns the result for a configuration before it is assembled.
@@ -215,8 +216,9 @@ func (p *Program) follow(c *config.Config) (core.ReloadResult, error) {
 
 // state states the result for a configuration. It does not repeat that one is unreachable.
 func (p *Program) state(f core.Reloaded) {
-	ignored := &p.now.Load().shared.ignored
+	ignored, last := &p.now.Load().shared.ignored, &p.now.Load().shared.reloaded
 	p.mu.Lock()
+	last.Store(wire.ReloadOf(p.Clock(), f))
 	// Since keeps the time of the first failure while the reason stays the same: the health
 	// shows for how long the configuration is ignored.
 	was := ignored.Load()

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -100,10 +101,10 @@ func (p *program) start() *program {
 func (p *program) reload(yaml string) core.ReloadResult {
 	c, err := config.Load(config.Options{FS: fstest.MapFS{"gateway.yaml": {Data: []byte(yaml)}}, Path: "gateway.yaml"})
 	if err != nil {
-		p.Ignore("gateway.yaml", core.ReloadInvalid, err)
+		p.Ignore(core.BySignal, "gateway.yaml", core.ReloadInvalid, err)
 		return core.ReloadInvalid
 	}
-	result, _ := p.Reload(p.t.Context(), "gateway.yaml", c)
+	result, _ := p.Reload(p.t.Context(), core.BySignal, "gateway.yaml", c)
 	return result
 }
 
@@ -185,7 +186,7 @@ func TestProgramTells(t *testing.T) {
 			time.Sleep(time.Minute)
 			step, want := a.Files[i], string(a.Files[i+1].Data)
 			if why, ok := strings.CutPrefix(strings.TrimSpace(string(step.Data)), "unreachable: "); ok {
-				p.Ignore("gateway.yaml", core.ReloadUnreachable, fmt.Errorf("%s", why))
+				p.Ignore(core.BySignal, "gateway.yaml", core.ReloadUnreachable, fmt.Errorf("%s", why))
 			} else {
 				p.reload(string(step.Data))
 			}
@@ -201,11 +202,16 @@ func TestProgramTells(t *testing.T) {
 
 var timed = regexp.MustCompile(`"time":"[^"]*",`)
 
-// told returns the log, /health and the metrics of reloads.
+// told returns the log, /health, what /api/config has of reloads, and their metrics.
 func (p *program) told() string {
 	var b strings.Builder
 	b.WriteString(timed.ReplaceAllString(p.log.take(), ""))
 	fmt.Fprintln(&b, p.ask("GET /health", "").Body.String())
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal(asked(p.Handler(), "GET /api/config", "Bearer a-token-of-twenty-four-b").Body.Bytes(), &config); err != nil {
+		p.t.Error(err)
+	}
+	fmt.Fprintf(&b, "loaded at %s, last reload %s\n", config["loaded_at"], config["last_reload"])
 	for line := range strings.Lines(p.ask("GET /metrics", "").Body.String()) {
 		if strings.HasPrefix(line, "gateway_config_") && !strings.HasSuffix(line, " 0\n") {
 			b.WriteString(line)

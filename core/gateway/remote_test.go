@@ -27,7 +27,7 @@ func TestRemoteSourcesComeBackClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := p.Reload(t.Context(), "gateway.yaml", c); got != step.want {
+		if got, err := p.Reload(t.Context(), core.BySignal, "gateway.yaml", c); got != step.want {
 			t.Errorf("step %d: Reload = %q, %v, want %q", i, got, err, step.want)
 		}
 	}

@@ -65,7 +65,7 @@ func (g *Gateway) apiPieces(c *config.Config) []web.Piece {
 		web.Holds(web.HoldsOptions{Manager: g.Holds, Tokens: tokens}),
 		web.Schedules(web.SchedulesOptions{Fire: g.Schedules.Fire, Tokens: tokens}),
 		web.Overview(web.OverviewOptions{Stats: g.Stats.Stats, Curves: g.Series.Curves, Topology: func() wire.Topology { return Topology(c, g.Clock()) },
-			Look: Tail(g.config, g.Store, g.Clock).Look, Rules: g.config.Rules, Tokens: tokens}),
+			Look: Tail(g.config, g.Store, g.Clock).Look, Rules: g.config.Rules, Loaded: g.loaded, LastReload: g.shared.reloaded.Load, Tokens: tokens}),
 		web.Runs(web.RunsOptions{Manager: g.Runs, Tokens: tokens}),
 		web.Audit(web.AuditOptions{List: Audit(g.Store).List, Tokens: tokens}),
 	}

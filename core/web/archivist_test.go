@@ -11,6 +11,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/curl"
 	"github.com/eventgateway/gateway/core/manage"
+	"github.com/eventgateway/gateway/core/wire"
 )
 
 // archivist knows three events, numbered 1 to 3: one of each sort of payload, the first
@@ -98,6 +99,11 @@ func (a *archivist) Fire(_ context.Context, source string) (manage.Fired, error)
 		return manage.Fired{}, core.Refuse(core.NotFound, "source %q has no schedule; only sources of type cron can be fired", source)
 	}
 	return manage.Fired{}, core.Refuse(core.NotFound, "no source %q is configured; there are held, nightly, shop", source)
+}
+
+// LastReload is of a configuration that is ignored.
+func (a *archivist) LastReload() *wire.Reload {
+	return wire.ReloadOf(noon, core.Reloaded{By: core.BySignal, From: "gateway.yaml", Result: core.ReloadInvalid, Err: errors.New("gateway.yaml:1:1: " + hostile)})
 }
 
 // holder knows one hold, of queue/work. It is a type of its own, since its List is not that of events.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -29,6 +30,11 @@ type OverviewOptions struct {
 
 	// Rules returns the rules of the configuration that serves.
 	Rules func() config.Rules
+
+	// Loaded is when the process read the configuration that serves, and LastReload returns the
+	// newest time that it read it again; it may return nil, and be nil.
+	Loaded     time.Time
+	LastReload func() *wire.Reload
 
 	// Tokens are the tokens of the API; none leaves the routes open.
 	Tokens []Token
@@ -129,9 +135,13 @@ func (v *overviewRoutes) topology(w http.ResponseWriter, _ *http.Request) error 
 // rulesBytes is about how much memory a reply with rules takes: a file may have 1 MiB.
 const rulesBytes = 2 << 20
 
-// rules answers with the rules of the configuration.
+// rules answers with the rules of the configuration, and when it was read.
 func (v *overviewRoutes) rules(w http.ResponseWriter, _ *http.Request) error {
-	writeJSON(w, http.StatusOK, wire.RulesOf(v.Rules()))
+	reply := wire.Serving{Rules: wire.RulesOf(v.Rules()), LoadedAt: wire.Time{Time: v.Loaded}}
+	if v.LastReload != nil {
+		reply.LastReload = v.LastReload()
+	}
+	writeJSON(w, http.StatusOK, reply)
 	return nil
 }
 

@@ -128,7 +128,7 @@ func (w *world) handler() http.Handler {
 		web.Operations(web.OperationsOptions{Manager: bulk{w.archive}, Tokens: w.tokens}),
 		web.Holds(web.HoldsOptions{Manager: holder{w.archive}, Tokens: w.tokens}),
 		web.Audit(web.AuditOptions{List: auditor{w.archive}.List, Tokens: w.tokens}),
-		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Curves: w.archive.Curves, Topology: configured, Look: w.archive.Look, Rules: rules, Tokens: w.tokens}),
+		web.Overview(web.OverviewOptions{Stats: w.archive.Stats, Curves: w.archive.Curves, Topology: configured, Look: w.archive.Look, Rules: rules, Loaded: noon, LastReload: w.archive.LastReload, Tokens: w.tokens}),
 		web.Echo(func(e web.Echoed) { w.echoed <- e }))
 }
 
