@@ -96,6 +96,7 @@ func TestConsole(t *testing.T) {
 		"browser": chromium, "console": base + "/console", "api": base, "receiver": to.URL(), "pictures": os.Getenv("GATEWAY_TEST_PICTURES"),
 		"tokens": map[string]string{"admin": "admin-admin-admin-admin-admin", "read": "read-read-read-read-read-read", "operate": "operate-operate-operate-operate"},
 	}
+	given["pid"], given["file"] = g.pid(), filepath.Join(g.dir, "gateway.yaml")
 	given["link"] = strings.TrimSpace(g.run("console", "--print"))
 	var chapters []string
 	for _, topic := range manual.Topics() {
@@ -112,7 +113,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 26)
+	tellStories(t, modules, given, 28)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)

@@ -3,13 +3,14 @@
 //   {"browser": "/usr/bin/...", "console": "http://.../console", "api": "http://...",
 //    "tokens": {"read": "...", "operate": "...", "admin": "..."}, "pictures": "folder or empty",
 //    "link": "an address of gateway console", "receiver": "http://...", "chapters": ["first-steps", ...], "curl": "gateway inspect --curl of the job of sent",
+//    "pid": the gateway's, "file": "its configuration",
 //    "stories": ["name", ...] or null for all but those of other gateways}
 //
 // Each story prints one line of JSON: {"story", "problem" or null, "ms"}, and what it measured as "figures"
 // and "calls". Every page of every story
 // fails on an error in the browser's console, which includes what the Content-Security-Policy refuses,
 // and on a finding of axe where a story asks for it.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
@@ -653,6 +654,43 @@ const stories = {
   },
 
   // An event is found by a value in its payload; a filter that is wrong is told.
+  async 'fire a schedule'(browser) {
+    const tab = await Tab.open(browser, { role: 'operate', at: '#/schedules' });
+    const { page } = tab;
+    await tab.press(page.getByRole('row', { name: /nightly/ }).getByRole('button', { name: 'Fire now' }));
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('An event of nightly is made now, beside').waitFor();
+    await tab.press(dialog.getByRole('button', { name: 'Fire now' }));
+    await page.getByText('nightly was fired: 1 job.').waitFor();
+    await tab.all('schedules');
+    const { events } = await api('GET', '/api/events?source=nightly');
+    check(events.length === 1 && events[0].event_type === 'cron.tick', 'events of nightly: ' + JSON.stringify(events));
+    await tab.end();
+  },
+
+  // The page follows a reload, and one that is refused.
+  async 'the last reload'(browser) {
+    const tab = await Tab.open(browser, { role: 'read', at: '#/configuration' });
+    const { page } = tab;
+    await page.getByText('Loaded', { exact: true }).waitFor();
+    check((await page.getByText('Last reload').count()) === 0, 'a reload is shown before the first');
+    const text = readFileSync(given.file, 'utf8');
+    for (const [more, result] of [['', 'unchanged'], ['\nsauces: {}\n', 'invalid']]) {
+      writeFileSync(given.file, text + more);
+      process.kill(given.pid, 'SIGHUP');
+      await until(result, async () => (await api('GET', '/api/config')).last_reload?.result === result);
+      await page.keyboard.press('r');
+      await page.locator('.facts .status', { hasText: result }).waitFor();
+      await page.getByText('by signal').waitFor();
+    }
+    await page.getByText(/sauces/).waitFor();
+    await tab.all('configuration');
+    writeFileSync(given.file, text);
+    process.kill(given.pid, 'SIGHUP');
+    await until('unchanged', async () => (await api('GET', '/api/config')).last_reload.result === 'unchanged');
+    await tab.end();
+  },
+
   async 'find by payload'(browser) {
     const tab = await Tab.open(browser, { role: 'read', at: '#/events' });
     const { page } = tab;

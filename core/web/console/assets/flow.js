@@ -3,7 +3,7 @@ import { html, useRef } from './lib.js';
 import { change, read, remove, useRead } from './api.js';
 import { visible } from './json.js';
 import { to } from './place.js';
-import { Ago, Confirm, Exact, Page, Problem, Table } from './ui.js';
+import { Ago, Confirm, Exact, Facts, Page, plural, Problem, Status, Table } from './ui.js';
 
 // targets returns what can be held.
 function targets(topology) {
@@ -48,6 +48,12 @@ export function Holds() {
   <//>`;
 }
 
+// Fire is a button that makes an event of a schedule now.
+const Fire = ({ source }) => html`<${Confirm} label="Fire now" ask=${async () => `An event of ${source} is made now, beside the times of its schedule.`} act=${async () => {
+  const f = await change(`schedules/${encodeURIComponent(source)}/fire`);
+  return `${source} was fired: ${plural(f.jobs, 'job')}${f.held ? ', waiting for the release of the source' : ''}.`;
+}} />`;
+
 export function Schedules() {
   const { data, error, again } = useRead(() => read('topology'), [], 30000);
   const rows = data?.sources.filter((s) => s.type === 'cron');
@@ -59,16 +65,27 @@ export function Schedules() {
       { name: 'Zone', cell: (r) => r.timezone },
       { name: 'Next times', class: 'short', cell: (r) => (r.next || []).map((t) => html`<div><${Exact} t=${t} /> (<${Ago} t=${t} />)</div>`) },
       { name: 'Consumers', class: 'text', cell: (r) => data.consumers.filter((c) => c.source === r.name).map((c) => c.name).join(', ') || 'none' },
+      { name: '', cell: (r) => html`<${Fire} source=${r.name} />` },
     ]} />
   <//>`;
 }
 
+// The results of a reload, as statuses.
+const results = { applied: 'succeeded', unchanged: 'succeeded', unreachable: 'retryable' };
+
 // Configuration shows the rules by which events are handled, without secrets.
 export function Configuration() {
   const { data, error, again } = useRead(() => read('config'), [], 30000);
+  const last = data?.last_reload;
   return html`<${Page} title="Configuration">
     <${Problem} error=${error} again=${again} />
     <p class="muted">What this gateway serves now: the fields that decide what becomes of an event, merged and with variables filled in. Values of headers, and of queries in addresses, are masked. To see what another file would change: <code>gateway preview</code>.</p>
-    ${data && html`<section class="card"><pre class="block tall" tabindex="0" aria-label="Configuration">${visible(data.configuration)}</pre></section>`}
+    ${data && html`<${Facts} of=${[
+      ['Loaded', html`<${Ago} t=${data.loaded_at} />`],
+      ['Last reload', last && html`<${Status} is=${results[last.result] || 'failed'} text=${last.result} /> <${Ago} t=${last.at} />, by ${last.by === 'signal' ? 'signal' : 'a change at its address'}`],
+      ['Read from', last && visible(last.from)],
+      ['Not followed, since', last?.error && visible(last.error), true],
+    ]} />
+    <section class="card"><pre class="block tall" tabindex="0" aria-label="Configuration">${visible(data.configuration)}</pre></section>`}
   <//>`;
 }
