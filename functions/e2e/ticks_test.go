@@ -20,6 +20,7 @@ sources:
   leap: {type: cron, schedule: "0 0 29 2 *", timezone: UTC}
 handlers:
   second: {source: second, events: [cron.tick], url: "${RECEIVER}/second"}
+  leap: {source: leap, events: [cron.tick], url: "${RECEIVER}/leap"}
 `
 
 // TestCron: a schedule with seconds fires each slot once. This also holds when one invocation
@@ -53,6 +54,10 @@ func TestCron(t *testing.T) {
 		if got := len(r.At("/second")); got != len(slots) {
 			t.Errorf("deliveries = %d, want one of each of the %d slots", got, len(slots))
 		}
+		// The function with the API fires a schedule, and wakes the worker for the job.
+		d.must(200, "POST", "/api/schedules/leap/fire", ``)
+		r.Await(t, 20*time.Second, "/leap", 1)
+		d.awaitIdle(20 * time.Second)
 		d.stop()
 		db.sound()
 	})
