@@ -83,18 +83,15 @@ func (s *Store) failureRanges(ctx context.Context, f core.FailureFilter) (ranges
 	if !f.Until.IsZero() {
 		top = string(core.FirstID(f.Until))
 	}
-	for _, kind := range []struct {
-		status core.Status
-		lanes  statement
-	}{{core.Dead, s.sql.lanesDead}, {core.Retryable, s.sql.lanesWaiting}} {
-		lanes := []string{string(f.Lane)}
-		if f.Lane == "" {
-			if lanes, err = s.distinct(ctx, kind.lanes); err != nil {
-				return nil, err
-			}
+	lanes := [][]string{{string(f.Lane)}, {string(f.Lane)}}
+	if f.Lane == "" {
+		if lanes, err = s.distincts(ctx, s.sql.lanesDead, s.sql.lanesWaiting); err != nil {
+			return nil, err
 		}
-		for _, lane := range lanes {
-			ranges = append(ranges, &failureRange{lane: core.Lane(lane), status: kind.status, below: top, open: true})
+	}
+	for i, status := range []core.Status{core.Dead, core.Retryable} {
+		for _, lane := range lanes[i] {
+			ranges = append(ranges, &failureRange{lane: core.Lane(lane), status: status, below: top, open: true})
 		}
 	}
 	return ranges, nil

@@ -201,6 +201,34 @@ func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values [
 	}
 }
 
+// distincts is distinct for several statements whose conditions have no arguments. They are one batch
+// where each of them finds all of its values.
+func (s *Store) distincts(ctx context.Context, sts ...statement) (all [][]string, err error) {
+	all = make([][]string, len(sts))
+	if s.dialect.rangePerRow {
+		for i, st := range sts {
+			if all[i], err = s.distinct(ctx, st); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	}
+	stmts := make([]Stmt, len(sts))
+	for i, st := range sts {
+		stmts[i] = st.with("")
+	}
+	results, err := s.readBatch(ctx, stmts...)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		for _, row := range r.Rows {
+			all[i] = append(all[i], rowKey(row))
+		}
+	}
+	return all, nil
+}
+
 // paged makes a page of rows. One row more than limit means that there are more.
 func paged[T any](rows [][]any, limit int, scan func(*rowReader) T) core.Page[T] {
 	p := core.Page[T]{More: len(rows) > limit}
