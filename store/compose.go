@@ -108,23 +108,53 @@ func (d Dialect) deleteFrom(table, index, source, where string) string {
 	return strings.NewReplacer("$table", table, "$keys", keys, "$key", key, "$rows", source, "$where", where, "$index", index).Replace(d.deleteSQL)
 }
 
+// updateOne is updateRows of which each row changes one row of the table at most.
+func (d Dialect) updateOne(table, set, where string) string {
+	if d.rowSource != nil {
+		return d.updateRows(table, set, where)
+	}
+	d.bindRows(&set, &where)
+	return "UPDATE " + table + " SET " + set + " WHERE " + keyOfOne(table, table, where)
+}
+
+// deleteOne is deleteRows of which each row deletes one row of the table at most.
+func (d Dialect) deleteOne(table, where string) string {
+	if d.rowSource != nil {
+		return d.deleteRows(table, where)
+	}
+	d.bindRows(&where)
+	return "DELETE FROM " + table + " WHERE " + keyOfOne(table, table, where)
+}
+
+// keyOfOne is the condition that a row of a table is the first that a subquery on tables finds. For
+// any other condition with a subquery, SQLite first writes the keys of all rows that match into a
+// temporary table, which takes longer than the change of one row.
+func keyOfOne(table, tables, where string) string {
+	key, keys := keyColumns(table)
+	return key + " = (SELECT " + keys + " FROM " + tables + " WHERE " + where + ")"
+}
+
 // updateVia is an UPDATE of the rows of a table that match the row source by way of another table.
+// Where there is no row source, it changes the first of them alone: see admitsOne.
 func (d Dialect) updateVia(table, via, set, where string) string {
 	source := d.bindRows(&set, &where)
 	if source == "" {
-		return "UPDATE " + table + " SET " + set + " FROM " + via + " WHERE " + where
+		return "UPDATE " + table + " SET " + set + " WHERE " + keyOfOne(table, via+" CROSS JOIN "+table, where)
 	}
 	return strings.NewReplacer("$table", table, "$set", set, "$rows", d.via(source, via, d.targetLast()), "$where", where).Replace(d.updateSQL)
 }
 
+// admitsOne reports whether each row of an updateVia changes one row at most.
+func (d Dialect) admitsOne() bool { return d.rowSource == nil }
+
 // deleteVia is a DELETE of the rows of a table that match the row source by way of another table.
-// Where there is no row source, the condition is perRow.
-func (d Dialect) deleteVia(table, via, perRow, where string) string {
-	if d.rowSource == nil {
-		d.bindRows(&perRow)
-		return d.deleteFrom(table, "PRIMARY", "", perRow)
+// Where there is no row source, each row deletes one row at most.
+func (d Dialect) deleteVia(table, via, where string) string {
+	source := d.bindRows(&where)
+	if source == "" {
+		return "DELETE FROM " + table + " WHERE " + keyOfOne(table, via+" CROSS JOIN "+table, where)
 	}
-	return d.deleteFrom(table, "PRIMARY", d.via(d.bindRows(&where), via, d.rowJoin), where)
+	return d.deleteFrom(table, "PRIMARY", d.via(source, via, d.rowJoin), where)
 }
 
 // via joins a row source with a table that is found by its primary key.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/eventgateway/gateway/core/once"
@@ -147,16 +148,20 @@ var rowColumn = once.Regexp(`\br([.#])([a-z_]+)`)
 
 // bindRows replaces the row columns in parts of a statement, and returns the row source. The
 // order of the parts is the order of the values in a row. Without row sources, each reference
-// is a question mark and the source is empty.
+// is a question mark and the source is empty. With them, further references to a column take no
+// further value.
 func (d Dialect) bindRows(parts ...*string) (source string) {
 	var columns []column
 	for _, p := range parts {
 		*p = rowColumn().ReplaceAllStringFunc(d.sql(*p), func(ref string) string {
 			m := rowColumn().FindStringSubmatch(ref)
 			c := column{name: m[2] + "_", integer: m[1] == "#"} // unlike any column of a table
-			columns = append(columns, c)
 			if d.rowSource == nil {
+				columns = append(columns, c)
 				return "?"
+			}
+			if !slices.Contains(columns, c) {
+				columns = append(columns, c)
 			}
 			return "r." + c.name
 		})

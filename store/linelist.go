@@ -160,8 +160,8 @@ func (s *Store) Fill(ctx context.Context, now time.Time, lane core.Lane, limit i
 	for k := range len(fills) {
 		var takes [][]any
 		for _, row := range fills[k] {
-			takes = append(takes, []any{row[0], row[0]})
-			if k == 0 {
+			takes = append(takes, []any{row[0]})
+			if k == 0 || s.dialect.admitsOne() {
 				admits = append(admits, []any{millis(now), millis(now), millis(now), row[0]})
 			}
 		}

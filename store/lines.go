@@ -131,18 +131,14 @@ func (s *Store) passStmts(now time.Time, refs []lineRef) (stmts []Stmt) {
 	for k := range len(ranks) {
 		var passes, takes [][]any
 		for _, r := range ranks[k] {
-			strict := int64(0)
-			if r.limit == 1 {
-				strict = 1
-			}
 			bound := slotBound(r.limit)
 			if r.limit <= 0 {
 				bound = 1 << 30 // slots of an earlier, higher limit
 			}
-			passes = append(passes, []any{strict, strict, r.line, string(r.job), bound, string(r.job), string(r.status)})
-			takes = append(takes, []any{r.line, r.line})
+			passes = append(passes, []any{bound, r.line, string(r.job), string(r.job), string(r.status)})
+			takes = append(takes, []any{r.line})
 			vacates = append(vacates, []any{r.line, string(r.job), string(r.job), string(r.status)})
-			if k == 0 {
+			if k == 0 || s.dialect.admitsOne() {
 				admits = append(admits, []any{at, at, at, r.line})
 			}
 		}
@@ -181,6 +177,9 @@ const (
 
 	// A job that ended as the row says, or is gone.
 	hasEnded = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = r.ended AND jobs.status <> r.status)`
+
+	// The condition that a job waits in the slot's line.
+	someWait = `(SELECT p.place FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line ORDER BY p.place DESC LIMIT 1) IS NOT NULL`
 )
 
 // freeSlotOf is the lowest number that no slot of a row's line has.
@@ -190,13 +189,22 @@ func freeSlotOf(table string) string {
 		AND NOT EXISTS (SELECT 1 FROM line_slots AS f WHERE f.line = s.line AND f.slot = s.slot + 1)) END`
 }
 
-// nextPlace selects a column of the first place that a slot may go to. In a line with a limit of 1
-// it is behind the place that the slot came from. PostgreSQL keeps entries of deleted places in the
-// index, and a search from the beginning of the line would read them all.
-func nextPlace(column, strict string) string {
-	from := ` FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line`
-	return `COALESCE((SELECT p.` + column + from + ` AND p.place > CASE WHEN ` + strict + ` = 1 THEN line_slots.reached ELSE -4611686018427387904 END ORDER BY p.place LIMIT 1),
-		(SELECT p.` + column + from + ` ORDER BY p.place LIMIT 1))`
+// toNextPlace has the assignments that give a slot to the first place of its line.
+//
+// With a limit of 1 the search begins behind the place that the slot came from: PostgreSQL and MySQL
+// keep entries of deleted places in the index for a while, and a search from the beginning of the
+// line would read them all. SQLite and D1 keep none.
+func toNextPlace(d Dialect) string {
+	const from = ` FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line`
+	if d.lockConflict == "" { // one writer
+		return `(job_id, reached, stopped_at) = (SELECT p.job_id, p.place, 0` + from + ` ORDER BY p.place LIMIT 1)`
+	}
+	next := func(column string) string {
+		return `COALESCE((SELECT p.` + column + from + ` AND p.place > CASE WHEN r#highest = 1 THEN line_slots.reached ELSE -4611686018427387904 END ORDER BY p.place LIMIT 1),
+			(SELECT p.` + column + from + ` ORDER BY p.place LIMIT 1))`
+	}
+	// job_id comes before reached: MySQL evaluates SET from left to right and reads the new values.
+	return `job_id = ` + next("job_id") + `, reached = ` + next("place") + `, stopped_at = 0`
 }
 
 func newLinesSQL(d Dialect) linesSQL {
@@ -222,22 +230,17 @@ func newLinesSQL(d Dialect) linesSQL {
 			status = CASE WHEN NOT `+hasSlot+` THEN 'waiting' WHEN scheduled_at > created_at THEN 'scheduled' ELSE 'available' END,
 			scheduled_at = CASE WHEN `+hasSlot+` THEN NULL ELSE scheduled_at END`, `jobs.id = r.id AND jobs.status = '`+entering+`'`)),
 
-		// job_id comes before reached, for the same reason.
-		passSlots: writing("pass_slots", d.updateRows("line_slots",
-			`job_id = `+nextPlace("job_id", "r#strict")+`, reached = `+nextPlace("place", "r#same")+`, stopped_at = 0`,
-			`line_slots.line = r.line AND line_slots.job_id = r.job AND line_slots.slot <= r#highest
-			AND (SELECT p.place FROM line_places AS p{use PRIMARY} WHERE p.line = line_slots.line ORDER BY p.place DESC LIMIT 1) IS NOT NULL AND `+hasEnded)),
+		passSlots: writing("pass_slots", d.updateOne("line_slots", toNextPlace(d),
+			`line_slots.slot <= r#highest AND line_slots.line = r.line AND line_slots.job_id = r.job AND `+someWait+` AND `+hasEnded)),
 		// A job that enters its line again may get the number of a place that an earlier job had, so
 		// the job is compared too.
 		leavePlaces: writing("leave_places", d.deleteVia("line_places", "line_slots",
-			`line_places.line = r.line AND line_places.place IN (SELECT line_slots.reached FROM line_slots WHERE line_slots.line = r.same)
-			AND EXISTS (SELECT 1 FROM line_slots WHERE line_slots.line = line_places.line AND line_slots.job_id = line_places.job_id)`,
-			`line_slots.line = r.line AND line_places.line = line_slots.line AND line_places.place = line_slots.reached AND line_places.job_id = line_slots.job_id AND r.same <> ''`)),
+			`line_slots.line = r.line AND line_places.line = line_slots.line AND line_places.place = line_slots.reached AND line_places.job_id = line_slots.job_id`)),
 		admitHolders: writing("admit_holders", d.updateVia("jobs", "line_slots",
 			`due_at = CASE WHEN jobs.scheduled_at > r#now THEN jobs.scheduled_at ELSE r#at END,
 			status = CASE WHEN jobs.scheduled_at > r#same THEN 'scheduled' ELSE 'available' END`,
 			`line_slots.line = r.line AND jobs.id = line_slots.job_id AND jobs.status = 'waiting'`)),
-		vacateSlots: writing("vacate_slots", d.deleteRows("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
+		vacateSlots: writing("vacate_slots", d.deleteOne("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
 		stopLines: writing("stop_lines", d.updateRows("line_slots", `stopped_at = r#at`,
 			`line_slots.line = r.line AND line_slots.job_id = r.job AND (SELECT jobs.status FROM jobs WHERE jobs.id = r.ended) = 'dead'`)),
 

@@ -131,10 +131,10 @@ var lineGuards = []guard{
 	{"limit", []string{"take_free_slot", "fill_slots"}, regexp.MustCompile(`END <= (` + param + ` \+ 0)`), `END <= 1000000 + $1`},
 	// A job that has ended gives its slot to the next, if it has a slot, and if it has ended.
 	{"holder", []string{"pass_slots", "vacate_slots", "stop_lines", "start_lines"}, regexp.MustCompile(`AND (line_slots\.job_id = ` + param + `)`), `AND ($1 OR 1 = 1)`},
-	{"limit", []string{"pass_slots"}, regexp.MustCompile(`AND (line_slots\.slot <= ` + param + `)`), `AND ($1 OR 1 = 1)`},
+	{"limit", []string{"pass_slots"}, regexp.MustCompile(`(line_slots\.slot <= ` + param + `) AND`), `($1 OR 1 = 1) AND`},
 	{"one waits", []string{"pass_slots"}, regexp.MustCompile(`AND ` + lastInIt + ` IS NOT NULL`), ``},
 	{"ended", []string{"pass_slots", "vacate_slots"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT 1 FROM jobs WHERE (jobs\.id = ` + param + ` AND jobs\.status <> ` + param + `)\)`), `AND NOT EXISTS (SELECT 1 FROM jobs WHERE $1 AND 1 = 0)`},
-	{"admitted", []string{"leave_places"}, regexp.MustCompile(`AND line_places\.job_id = line_slots\.job_id|AND EXISTS \(SELECT 1 FROM line_slots WHERE line_slots\.line = line_places\.line AND line_slots\.job_id = line_places\.job_id\)`), ``},
+	{"admitted", []string{"leave_places"}, regexp.MustCompile(`AND line_places\.job_id = line_slots\.job_id`), ``},
 	{"waiting", []string{"admit_holders"}, regexp.MustCompile(`AND jobs\.status = 'waiting'`), ``},
 	{"dead", []string{"stop_lines"}, regexp.MustCompile(`AND (\(SELECT jobs\.status FROM jobs WHERE jobs\.id = ` + param + `\)) = 'dead'`), `AND COALESCE($1, '') <> 'none'`},
 	// Operators: a retry and a skip of dead jobs, and the cancel of waiting ones.

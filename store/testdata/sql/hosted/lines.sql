@@ -149,34 +149,18 @@ ON CONFLICT DO NOTHING
 
 -- pass_slots
 UPDATE line_slots
-SET job_id = COALESCE((SELECT p.job_id
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.strict_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.job_id
+SET (job_id, reached, stopped_at) =
+  (SELECT p.job_id, p.place, 0
   FROM line_places AS p
   WHERE p.line = line_slots.line
   ORDER BY p.place
-  LIMIT 1)), reached = COALESCE((SELECT p.place
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.same_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.place
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-  ORDER BY p.place
-  LIMIT 1)), stopped_at = 0
+  LIMIT 1)
 FROM
-  (SELECT column1 AS strict_, column2 AS same_, column3 AS line_, column4 AS job_, column5 AS highest_,
-      column6 AS ended_, column7 AS status_
-  FROM (VALUES (?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
-WHERE line_slots.line = r.line_
+  (SELECT column1 AS highest_, column2 AS line_, column3 AS job_, column4 AS ended_, column5 AS status_
+  FROM (VALUES (?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?)/*row*/)) AS r
+WHERE line_slots.slot <= r.highest_
+  AND line_slots.line = r.line_
   AND line_slots.job_id = r.job_
-  AND line_slots.slot <= r.highest_
   AND
   (SELECT p.place
   FROM line_places AS p
@@ -195,15 +179,14 @@ FROM line_places
 WHERE (line, place) IN
   (SELECT line_places.line, line_places.place
   FROM
-    (SELECT column1 AS line_, column2 AS same_
-    FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+    (SELECT column1 AS line_
+    FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
   CROSS JOIN line_slots
   CROSS JOIN line_places
   WHERE line_slots.line = r.line_
     AND line_places.line = line_slots.line
     AND line_places.place = line_slots.reached
-    AND line_places.job_id = line_slots.job_id
-    AND r.same_ <> '')
+    AND line_places.job_id = line_slots.job_id)
 
 -- admit_holders
 UPDATE jobs

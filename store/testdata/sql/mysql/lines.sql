@@ -154,13 +154,13 @@ ON DUPLICATE KEY UPDATE line_places.line = line_places.line
 
 -- pass_slots
 UPDATE
-  (SELECT ? AS strict_, ? AS same_, ? AS line_, ? AS job_, ? AS highest_, ? AS ended_, ? AS status_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+  (SELECT ? AS highest_, ? AS line_, ? AS job_, ? AS ended_, ? AS status_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN line_slots FORCE INDEX (`PRIMARY`)
 SET job_id = COALESCE((SELECT p.job_id
   FROM line_places AS p FORCE INDEX (`PRIMARY`)
   WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.strict_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
   ORDER BY p.place
   LIMIT 1),
   (SELECT p.job_id
@@ -170,7 +170,7 @@ SET job_id = COALESCE((SELECT p.job_id
   LIMIT 1)), reached = COALESCE((SELECT p.place
   FROM line_places AS p FORCE INDEX (`PRIMARY`)
   WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.same_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
   ORDER BY p.place
   LIMIT 1),
   (SELECT p.place
@@ -178,9 +178,9 @@ SET job_id = COALESCE((SELECT p.job_id
   WHERE p.line = line_slots.line
   ORDER BY p.place
   LIMIT 1)), stopped_at = 0
-WHERE line_slots.line = r.line_
+WHERE line_slots.slot <= r.highest_
+  AND line_slots.line = r.line_
   AND line_slots.job_id = r.job_
-  AND line_slots.slot <= r.highest_
   AND
   (SELECT p.place
   FROM line_places AS p FORCE INDEX (`PRIMARY`)
@@ -196,15 +196,14 @@ WHERE line_slots.line = r.line_
 -- leave_places
 DELETE `line_places`
 FROM
-  (SELECT ? AS line_, ? AS same_/*row*/
-  UNION ALL SELECT ?, ?/*row*/) AS r
+  (SELECT ? AS line_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
 STRAIGHT_JOIN line_slots FORCE INDEX (`PRIMARY`)
 STRAIGHT_JOIN line_places FORCE INDEX (`PRIMARY`)
 WHERE line_slots.line = r.line_
   AND line_places.line = line_slots.line
   AND line_places.place = line_slots.reached
   AND line_places.job_id = line_slots.job_id
-  AND r.same_ <> ''
 
 -- admit_holders
 UPDATE

@@ -147,7 +147,7 @@ UPDATE line_slots
 SET job_id = COALESCE((SELECT p.job_id
   FROM line_places AS p
   WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.strict_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
   ORDER BY p.place
   LIMIT 1),
   (SELECT p.job_id
@@ -157,7 +157,7 @@ SET job_id = COALESCE((SELECT p.job_id
   LIMIT 1)), reached = COALESCE((SELECT p.place
   FROM line_places AS p
   WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.same_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
   ORDER BY p.place
   LIMIT 1),
   (SELECT p.place
@@ -165,11 +165,11 @@ SET job_id = COALESCE((SELECT p.job_id
   WHERE p.line = line_slots.line
   ORDER BY p.place
   LIMIT 1)), stopped_at = 0
-FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::text[], ?::text[]) AS r(strict_,
-    same_, line_, job_, highest_, ended_, status_)
-WHERE line_slots.line = r.line_
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(highest_, line_, job_, ended_,
+    status_)
+WHERE line_slots.slot <= r.highest_
+  AND line_slots.line = r.line_
   AND line_slots.job_id = r.job_
-  AND line_slots.slot <= r.highest_
   AND
   (SELECT p.place
   FROM line_places AS p
@@ -185,12 +185,11 @@ WHERE line_slots.line = r.line_
 -- leave_places
 DELETE
 FROM line_places
-USING unnest(?::text[], ?::text[]) AS r(line_, same_), line_slots
+USING unnest(?::text[]) AS r(line_), line_slots
 WHERE line_slots.line = r.line_
   AND line_places.line = line_slots.line
   AND line_places.place = line_slots.reached
   AND line_places.job_id = line_slots.job_id
-  AND r.same_ <> ''
 
 -- admit_holders
 UPDATE jobs

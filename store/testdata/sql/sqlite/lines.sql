@@ -129,75 +129,67 @@ ON CONFLICT DO NOTHING
 
 -- pass_slots
 UPDATE line_slots
-SET job_id = COALESCE((SELECT p.job_id
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN ? = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.job_id
+SET (job_id, reached, stopped_at) =
+  (SELECT p.job_id, p.place, 0
   FROM line_places AS p
   WHERE p.line = line_slots.line
   ORDER BY p.place
-  LIMIT 1)), reached = COALESCE((SELECT p.place
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN ? = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.place
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-  ORDER BY p.place
-  LIMIT 1)), stopped_at = 0
-WHERE line_slots.line = ?
-  AND line_slots.job_id = ?
-  AND line_slots.slot <= ?
-  AND
-  (SELECT p.place
-  FROM line_places AS p
-  WHERE p.line = line_slots.line
-  ORDER BY p.place DESC
-  LIMIT 1) IS NOT NULL
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.id = ?
-    AND jobs.status <> ?)
+  LIMIT 1)
+WHERE (line, slot) =
+  (SELECT line_slots.line, line_slots.slot
+  FROM line_slots
+  WHERE line_slots.slot <= ?
+    AND line_slots.line = ?
+    AND line_slots.job_id = ?
+    AND
+    (SELECT p.place
+    FROM line_places AS p
+    WHERE p.line = line_slots.line
+    ORDER BY p.place DESC
+    LIMIT 1) IS NOT NULL
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs
+    WHERE jobs.id = ?
+      AND jobs.status <> ?))
 
 -- leave_places
 DELETE
 FROM line_places
-WHERE line_places.line = ?
-  AND line_places.place IN
-  (SELECT line_slots.reached
+WHERE (line, place) =
+  (SELECT line_places.line, line_places.place
   FROM line_slots
-  WHERE line_slots.line = ?)
-  AND EXISTS
-  (SELECT 1
-  FROM line_slots
-  WHERE line_slots.line = line_places.line
-    AND line_slots.job_id = line_places.job_id)
+  CROSS JOIN line_places
+  WHERE line_slots.line = ?
+    AND line_places.line = line_slots.line
+    AND line_places.place = line_slots.reached
+    AND line_places.job_id = line_slots.job_id)
 
 -- admit_holders
 UPDATE jobs
 SET due_at = CASE WHEN jobs.scheduled_at > ? THEN jobs.scheduled_at ELSE ? END,
     status = CASE WHEN jobs.scheduled_at > ? THEN 'scheduled' ELSE 'available' END
-FROM line_slots
-WHERE line_slots.line = ?
-  AND jobs.id = line_slots.job_id
-  AND jobs.status = 'waiting'
+WHERE id =
+  (SELECT jobs.id
+  FROM line_slots
+  CROSS JOIN jobs
+  WHERE line_slots.line = ?
+    AND jobs.id = line_slots.job_id
+    AND jobs.status = 'waiting')
 
 -- vacate_slots
 DELETE
 FROM line_slots
-WHERE line_slots.line = ?
-  AND line_slots.job_id = ?
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.id = ?
-    AND jobs.status <> ?)
+WHERE (line, slot) =
+  (SELECT line_slots.line, line_slots.slot
+  FROM line_slots
+  WHERE line_slots.line = ?
+    AND line_slots.job_id = ?
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs
+    WHERE jobs.id = ?
+      AND jobs.status <> ?))
 
 -- stop_lines
 UPDATE line_slots
