@@ -153,6 +153,10 @@ type Dialect struct {
 	// found in the table by key. Otherwise statistics could choose to read the table first.
 	rowJoin string
 
+	// joinedChanges is set where an UPDATE or a DELETE can change rows of two tables that it joins.
+	// MySQL only.
+	joinedChanges bool
+
 	// insertValues is the row source of an INSERT that reads no table, given the expressions of a
 	// row: "VALUES (?, ?)". Nil on PostgreSQL, which inserts SELECT ... FROM rowSource.
 	insertValues func(row string) string
@@ -343,7 +347,9 @@ var MySQL = Dialect{
 	rowSource:    mysqlRows,
 	rangePerRow:  true,
 	rowJoin:      " STRAIGHT_JOIN ",
-	insertValues: mysqlValues,
+
+	joinedChanges: true,
+	insertValues:  mysqlValues,
 	// The primary key is forced: a small table seems cheaper to read in full, and then the
 	// UPDATE waits for rows that other transactions lock.
 	updateSQL: "UPDATE $rows STRAIGHT_JOIN $table FORCE INDEX (`PRIMARY`) SET $set WHERE $where",

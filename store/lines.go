@@ -127,13 +127,19 @@ func (s *Store) passStmts(now time.Time, refs []lineRef) (stmts []Stmt) {
 		ranks[rank] = append(ranks[rank], r)
 	}
 	at := millis(now)
+	joined := s.sql.passAndAdmit.sql != ""
 	var admits, vacates [][]any
 	for k := range len(ranks) {
-		var passes, takes [][]any
+		var passes, takes, ends [][]any
 		for _, r := range ranks[k] {
 			bound := slotBound(r.limit)
 			if r.limit <= 0 {
 				bound = 1 << 30 // slots of an earlier, higher limit
+			}
+			if joined {
+				passes = append(passes, []any{at, bound, r.line, string(r.job), string(r.status)})
+				ends = append(ends, []any{r.line, string(r.job), string(r.status)})
+				continue
 			}
 			passes = append(passes, []any{bound, r.line, string(r.job), string(r.job), string(r.status)})
 			takes = append(takes, []any{r.line})
@@ -142,9 +148,15 @@ func (s *Store) passStmts(now time.Time, refs []lineRef) (stmts []Stmt) {
 				admits = append(admits, []any{at, at, at, r.line})
 			}
 		}
-		pass := s.sql.passSlots.on(passes...)
+		pass, leave := s.sql.passSlots.on(passes...), s.sql.leavePlaces.on(takes...)
+		if joined {
+			pass, leave = s.sql.passAndAdmit.on(passes...), s.sql.leaveAndVacate.on(ends...)
+		}
 		pass.NoMerge = k > 0 || slices.ContainsFunc(ranks[k], func(r lineRef) bool { return r.limit != 1 })
-		stmts = append(stmts, pass, s.sql.leavePlaces.on(takes...))
+		stmts = append(stmts, pass, leave)
+	}
+	if joined {
+		return stmts
 	}
 	return append(stmts, s.sql.admitHolders.on(admits...), s.sql.vacateSlots.on(vacates...))
 }
@@ -153,7 +165,8 @@ func (s *Store) passStmts(now time.Time, refs []lineRef) (stmts []Stmt) {
 type linesSQL struct {
 	lockLines, insertLined, entered                   statement
 	takeOnlySlot, takeFreeSlot, joinLine, rejoinLine  statement
-	passSlots, leavePlaces, admitHolders, vacateSlots statement
+	passSlots, leavePlaces, admitHolders, vacateSlots statement // on MySQL without the first and last
+	passAndAdmit, leaveAndVacate                      statement // on MySQL only
 	stopLines, reentered, stillHeld                   statement
 }
 
@@ -212,7 +225,7 @@ func newLinesSQL(d Dialect) linesSQL {
 		return d.insertIfAbsent("line_places", "line, place, job_id", `jobs.line, `+place+`, jobs.id`,
 			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot, "line")
 	}
-	return linesSQL{
+	s := linesSQL{
 		lockLines: writing("lock_lines", lockLinesSQL(d)),
 
 		// scheduled_at is when the job is to be due at the earliest.
@@ -240,7 +253,9 @@ func newLinesSQL(d Dialect) linesSQL {
 			`due_at = CASE WHEN jobs.scheduled_at > r#now THEN jobs.scheduled_at ELSE r#at END,
 			status = CASE WHEN jobs.scheduled_at > r#same THEN 'scheduled' ELSE 'available' END`,
 			`line_slots.line = r.line AND jobs.id = line_slots.job_id AND jobs.status = 'waiting'`)),
-		vacateSlots: writing("vacate_slots", d.deleteOne("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
+		vacateSlots:    writing("vacate_slots", d.deleteOne("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
+		passAndAdmit:   writing("pass_and_admit", passAndAdmitSQL(d)),
+		leaveAndVacate: writing("leave_and_vacate", leaveAndVacateSQL(d)),
 		stopLines: writing("stop_lines", d.updateRows("line_slots", `stopped_at = r#at`,
 			`line_slots.line = r.line AND line_slots.job_id = r.job AND (SELECT jobs.status FROM jobs WHERE jobs.id = r.ended) = 'dead'`)),
 
@@ -250,6 +265,47 @@ func newLinesSQL(d Dialect) linesSQL {
 			heldGuard+` AND NOT `+hasSlot)),
 		stillHeld: reading("still_held", d.selectRows(`jobs.id AS job`, "jobs{use PRIMARY}", heldGuard)),
 	}
+	if d.joinedChanges {
+		s.passSlots, s.vacateSlots = statement{}, statement{}
+	}
+	return s
+}
+
+// passAndAdmitSQL does in one statement what pass_slots and admit_holders do. It is "" on databases
+// that cannot change two tables in one statement. With it and leave_and_vacate, passing a slot on takes
+// 160 µs of CPU on MariaDB, instead of 202 with four statements (16 jobs a batch).
+func passAndAdmitSQL(d Dialect) string {
+	if !d.joinedChanges {
+		return ""
+	}
+	const from = `(SELECT n.place FROM line_places AS n{use PRIMARY} WHERE n.line = line_slots.line`
+	// The columns of r are bound in the order in which they are named first.
+	set := `line_slots.job_id = p.job_id, line_slots.reached = p.place, line_slots.stopped_at = 0,
+		jobs.due_at = CASE WHEN jobs.scheduled_at > r#now THEN jobs.scheduled_at ELSE r#now END,
+		jobs.status = CASE WHEN jobs.scheduled_at > r#now THEN 'scheduled' ELSE 'available' END`
+	where := `line_slots.slot <= r#highest AND line_slots.line = r.line AND line_slots.job_id = r.job AND COALESCE(ended.status, r.status) = r.status
+		AND p.line = line_slots.line AND p.place = COALESCE(` + from + ` AND n.place > CASE WHEN r#highest = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+		ORDER BY n.place LIMIT 1), ` + from + ` ORDER BY n.place LIMIT 1))`
+	joins := `STRAIGHT_JOIN line_slots{use PRIMARY} LEFT JOIN jobs AS ended{use PRIMARY} ON ended.id = r.job
+		STRAIGHT_JOIN line_places AS p{use PRIMARY} LEFT JOIN jobs{use PRIMARY} ON jobs.id = p.job_id AND jobs.status = 'waiting'`
+	source := d.bindRows(&set, &where, &joins)
+	return "UPDATE " + source + " " + joins + " SET " + set + " WHERE " + where
+}
+
+// leaveAndVacateSQL does in one statement what leave_places and vacate_slots do. See
+// passAndAdmitSQL. s are the slots of the line, and v is the slot that goes to no job. The statement
+// reads, and so locks, the job that ended and not those with other slots, which other batches may
+// have locked before they wait for the line.
+func leaveAndVacateSQL(d Dialect) string {
+	if !d.joinedChanges {
+		return ""
+	}
+	where := `s.line = r.line`
+	joins := `STRAIGHT_JOIN line_slots AS s{use PRIMARY} LEFT JOIN line_places AS p{use PRIMARY} ON p.line = s.line AND p.place = s.reached AND p.job_id = s.job_id
+		LEFT JOIN jobs AS ended{use PRIMARY} ON ended.id = r.job
+		LEFT JOIN line_slots AS v{use PRIMARY} ON v.line = s.line AND v.slot = s.slot AND s.job_id = r.job AND COALESCE(ended.status, r.status) = r.status`
+	source := d.bindRows(&where, &joins)
+	return "DELETE p, v FROM " + source + " " + joins + " WHERE " + where
 }
 
 // lockLinesSQL is the statement that locks lines, "" on SQLite and D1. PostgreSQL locks a row once

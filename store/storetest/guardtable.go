@@ -136,6 +136,11 @@ var lineGuards = []guard{
 	{"ended", []string{"pass_slots", "vacate_slots"}, regexp.MustCompile(`AND NOT EXISTS \(SELECT 1 FROM jobs WHERE (jobs\.id = ` + param + ` AND jobs\.status <> ` + param + `)\)`), `AND NOT EXISTS (SELECT 1 FROM jobs WHERE $1 AND 1 = 0)`},
 	{"admitted", []string{"leave_places"}, regexp.MustCompile(`AND line_places\.job_id = line_slots\.job_id`), ``},
 	{"waiting", []string{"admit_holders"}, regexp.MustCompile(`AND jobs\.status = 'waiting'`), ``},
+	{"holder", []string{"pass_and_admit"}, regexp.MustCompile(`AND (line_slots\.job_id = ` + param + `)`), `AND ($1 OR 1 = 1)`},
+	{"limit", []string{"pass_and_admit"}, regexp.MustCompile(`(line_slots\.slot <= ` + param + `) AND`), `($1 OR 1 = 1) AND`},
+	{"ended", []string{"pass_and_admit", "leave_and_vacate"}, regexp.MustCompile(`AND COALESCE\(ended\.status, (` + param + `)\) = ` + param), `AND $1 <> ''`},
+	{"admitted", []string{"leave_and_vacate"}, regexp.MustCompile(`AND p\.job_id = s\.job_id`), ``},
+	{"holder", []string{"leave_and_vacate"}, regexp.MustCompile(`AND v\.slot = s\.slot AND (s\.job_id = ` + param + `)`), `AND v.slot = s.slot AND ($1 OR 1 = 1)`},
 	{"dead", []string{"stop_lines"}, regexp.MustCompile(`AND (\(SELECT jobs\.status FROM jobs WHERE jobs\.id = ` + param + `\)) = 'dead'`), `AND COALESCE($1, '') <> 'none'`},
 	// Operators: a retry and a skip of dead jobs, and the cancel of waiting ones.
 	{"dead", []string{"revive_holders", "revive_others"}, regexp.MustCompile(`AND (jobs\.status = ` + param + `)`), `AND ($1 OR 1 = 1)`},

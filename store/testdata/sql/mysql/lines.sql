@@ -152,47 +152,6 @@ WHERE jobs.id = r.id_
     AND line_slots.job_id = jobs.id)
 ON DUPLICATE KEY UPDATE line_places.line = line_places.line
 
--- pass_slots
-UPDATE
-  (SELECT ? AS highest_, ? AS line_, ? AS job_, ? AS ended_, ? AS status_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?, ?/*row*/) AS r
-STRAIGHT_JOIN line_slots FORCE INDEX (`PRIMARY`)
-SET job_id = COALESCE((SELECT p.job_id
-  FROM line_places AS p FORCE INDEX (`PRIMARY`)
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.job_id
-  FROM line_places AS p FORCE INDEX (`PRIMARY`)
-  WHERE p.line = line_slots.line
-  ORDER BY p.place
-  LIMIT 1)), reached = COALESCE((SELECT p.place
-  FROM line_places AS p FORCE INDEX (`PRIMARY`)
-  WHERE p.line = line_slots.line
-    AND p.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
-  ORDER BY p.place
-  LIMIT 1),
-  (SELECT p.place
-  FROM line_places AS p FORCE INDEX (`PRIMARY`)
-  WHERE p.line = line_slots.line
-  ORDER BY p.place
-  LIMIT 1)), stopped_at = 0
-WHERE line_slots.slot <= r.highest_
-  AND line_slots.line = r.line_
-  AND line_slots.job_id = r.job_
-  AND
-  (SELECT p.place
-  FROM line_places AS p FORCE INDEX (`PRIMARY`)
-  WHERE p.line = line_slots.line
-  ORDER BY p.place DESC
-  LIMIT 1) IS NOT NULL
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.id = r.ended_
-    AND jobs.status <> r.status_)
-
 -- leave_places
 DELETE `line_places`
 FROM
@@ -217,19 +176,50 @@ WHERE line_slots.line = r.line_
   AND jobs.id = line_slots.job_id
   AND jobs.status = 'waiting'
 
--- vacate_slots
-DELETE `line_slots`
-FROM
-  (SELECT ? AS line_, ? AS job_, ? AS ended_, ? AS status_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?/*row*/) AS r
+-- pass_and_admit
+UPDATE
+  (SELECT ? AS now_, ? AS highest_, ? AS line_, ? AS job_, ? AS status_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN line_slots FORCE INDEX (`PRIMARY`)
-WHERE line_slots.line = r.line_
+LEFT JOIN jobs AS ended FORCE INDEX (`PRIMARY`) ON ended.id = r.job_
+STRAIGHT_JOIN line_places AS p FORCE INDEX (`PRIMARY`)
+LEFT JOIN jobs FORCE INDEX (`PRIMARY`) ON jobs.id = p.job_id
+  AND jobs.status = 'waiting'
+SET line_slots.job_id = p.job_id, line_slots.reached = p.place, line_slots.stopped_at = 0,
+    jobs.due_at = CASE WHEN jobs.scheduled_at > r.now_ THEN jobs.scheduled_at ELSE r.now_ END,
+    jobs.status = CASE WHEN jobs.scheduled_at > r.now_ THEN 'scheduled' ELSE 'available' END
+WHERE line_slots.slot <= r.highest_
+  AND line_slots.line = r.line_
   AND line_slots.job_id = r.job_
-  AND NOT EXISTS
-  (SELECT 1
-  FROM jobs
-  WHERE jobs.id = r.ended_
-    AND jobs.status <> r.status_)
+  AND COALESCE(ended.status, r.status_) = r.status_
+  AND p.line = line_slots.line
+  AND p.place = COALESCE((SELECT n.place
+  FROM line_places AS n FORCE INDEX (`PRIMARY`)
+  WHERE n.line = line_slots.line
+    AND n.place > CASE WHEN r.highest_ = 1 THEN line_slots.reached ELSE -4611686018427387904 END
+  ORDER BY n.place
+  LIMIT 1),
+  (SELECT n.place
+  FROM line_places AS n FORCE INDEX (`PRIMARY`)
+  WHERE n.line = line_slots.line
+  ORDER BY n.place
+  LIMIT 1))
+
+-- leave_and_vacate
+DELETE p, v
+FROM
+  (SELECT ? AS line_, ? AS job_, ? AS status_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN line_slots AS s FORCE INDEX (`PRIMARY`)
+LEFT JOIN line_places AS p FORCE INDEX (`PRIMARY`) ON p.line = s.line
+  AND p.place = s.reached
+  AND p.job_id = s.job_id
+LEFT JOIN jobs AS ended FORCE INDEX (`PRIMARY`) ON ended.id = r.job_
+LEFT JOIN line_slots AS v FORCE INDEX (`PRIMARY`) ON v.line = s.line
+  AND v.slot = s.slot
+  AND s.job_id = r.job_
+  AND COALESCE(ended.status, r.status_) = r.status_
+WHERE s.line = r.line_
 
 -- stop_lines
 UPDATE
