@@ -923,6 +923,19 @@ const stories = {
     await tab.end();
   },
 
+  // An address that is opened while the page draws itself for the first time is shown.
+  async 'a link at once'(browser) {
+    const tab = await Tab.open(browser, { at: '#/jobs' });
+    await tab.page.addInitScript(() => new MutationObserver((_, o) => {
+      if (!document.querySelector('nav[aria-label=Pages]')) return;
+      o.disconnect();
+      location.hash = '#/queues';
+    }).observe(document, { childList: true, subtree: true }));
+    await tab.page.reload();
+    await tab.heading('Queues');
+    await tab.end();
+  },
+
   // Every page, in light, dark and narrow, has no error and no finding. It is the last story: the pages
   // show what the others did.
   async 'every page'(browser) {

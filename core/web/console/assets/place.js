@@ -43,6 +43,7 @@ export function usePlace() {
   useEffect(() => {
     const moved = () => next(place());
     addEventListener('hashchange', moved);
+    moved(); // the address may have changed since the first drawing, which comes before this
     return () => removeEventListener('hashchange', moved);
   }, []);
   return now;
