@@ -116,7 +116,7 @@ func (s *Store) findFailures(ctx context.Context, f core.FailureFilter, ranges [
 			if len(open) == 0 {
 				break
 			}
-			quota = max(2*quota, fairShare(most, len(open)))
+			quota = max(2*quota, (most+len(open)-1)/len(open))
 			stmts := make([]Stmt, len(open))
 			for i, r := range open {
 				stmts[i] = s.failuresOf(r, floor, quota)
@@ -134,18 +134,6 @@ func (s *Store) findFailures(ctx context.Context, f core.FailureFilter, ranges [
 		}
 	}
 	return found, nil
-}
-
-// fairShare returns how many jobs to read first of each of some ranges, to find most of them together. Of
-// several ranges it is an eighth more than an equal part, since the failed jobs of one lane are mostly a
-// little more frequent than those of another. Without that, nearly each range is read twice, and a piece
-// of unfinished jobs costs the same whatever its quota is.
-func fairShare(most, ranges int) int {
-	share := (most + ranges - 1) / ranges
-	if ranges > 1 {
-		share = min(share+share/8+1, most)
-	}
-	return share
 }
 
 // failuresOf reads the next piece of a range.
