@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -94,12 +95,16 @@ type delivery struct{ event, attempt, body string }
 func receiver(t *testing.T, statuses ...int) (url string, got chan delivery) {
 	t.Helper()
 	got = make(chan delivery, 100)
+	var mu sync.Mutex // guards statuses
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		w.WriteHeader(statuses[0])
+		mu.Lock()
+		status := statuses[0]
 		if len(statuses) > 1 {
 			statuses = statuses[1:]
 		}
+		mu.Unlock()
+		w.WriteHeader(status)
 		got <- delivery{r.Header.Get("x-gateway-event-id"), r.Header.Get("x-gateway-attempt"), string(body)}
 	}))
 	t.Cleanup(s.Close)
