@@ -113,7 +113,7 @@ func TestConsole(t *testing.T) {
 		tellStories(t, modules, given, len(stories))
 		return
 	}
-	tellStories(t, modules, given, 29)
+	tellStories(t, modules, given, 30)
 
 	// Below a path of a proxy, which the gateway does not know.
 	target, _ := url.Parse(base)

@@ -923,6 +923,41 @@ const stories = {
     await tab.end();
   },
 
+  // A page that nobody touches for five minutes reads every half minute, and at once when it is touched.
+  async 'a page that nobody touches'(browser) {
+    const tab = await Tab.open(browser, { at: '#/jobs' });
+    const { page } = tab;
+    await page.clock.install();
+    await page.reload();
+    await tab.heading('Jobs');
+    let reads = 0;
+    const open = new Set();
+    page.on('request', (r) => r.url().includes('/api/jobs?') && (reads++, open.add(r)));
+    for (const end of ['requestfinished', 'requestfailed']) page.on(end, (r) => open.delete(r));
+    // A read ends in real time, and the pause after it is in the time of the page.
+    const pass = async (seconds) => {
+      reads = 0;
+      for (let s = 0; s < seconds; s++) {
+        await page.clock.runFor(1000);
+        await page.waitForTimeout(20);
+        await until('the end of a read', () => open.size === 0);
+      }
+      return reads;
+    };
+    const busy = await pass(30);
+    check(busy >= 5, `${busy} reads in half a minute, want some`);
+    await page.clock.fastForward(300e3);
+    await pass(5); // the pause that was begun before
+    const idle = await pass(60);
+    check(idle >= 1 && idle <= 3, `${idle} reads in a minute without a touch, want 2`);
+    reads = 0;
+    await page.mouse.move(200, 200);
+    await until('a read after a touch', () => reads > 0);
+    const again = await pass(30);
+    check(again >= 5, `${again} reads in half a minute after a touch, want some`);
+    await tab.end();
+  },
+
   // An address that is opened while the page draws itself for the first time is shown.
   async 'a link at once'(browser) {
     const tab = await Tab.open(browser, { at: '#/jobs' });
