@@ -51,9 +51,6 @@ func TestReadingNeedsNoLock(t *testing.T) {
 
 	l := openLedger(t, g.database())
 	l.db.SetMaxOpenConns(1)
-	if _, err := l.db.Exec(`PRAGMA busy_timeout = 5000`); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := l.db.Exec(`BEGIN IMMEDIATE`); err != nil {
 		t.Fatal(err)
 	}

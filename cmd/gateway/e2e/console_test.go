@@ -235,7 +235,6 @@ func earlierMinutes(t *testing.T, db *sql.DB) {
 			t.Fatal(err)
 		}
 	}
-	do("PRAGMA busy_timeout = 10000") // the gateway writes as well
 	do("BEGIN IMMEDIATE")
 	now := time.Now().UTC().Truncate(time.Minute)
 	for ago := 1; ago < 20*60; ago++ {

@@ -25,10 +25,10 @@ type ledger struct {
 	settle  string // the statement that brings statistics up to date after many inserts; "" if there are none
 }
 
-// openLedger opens a database file.
+// openLedger opens a database file. Its statements wait for the gateway's writes.
 func openLedger(t testing.TB, path string) *ledger {
 	t.Helper()
-	l := openSQL(t, "sqlite", path)
+	l := openSQL(t, "sqlite", path+"?_pragma=busy_timeout(10000)")
 	l.intact = `PRAGMA integrity_check`
 	return l
 }
