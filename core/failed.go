@@ -4,9 +4,9 @@ import "time"
 
 // Limits of [Ledger.Failures].
 const (
-	MaxFailures    = 10_000          // how many jobs one call returns
-	FailureReach   = 2 * MaxFailures // how many unfinished jobs of a lane it reads
-	MaxFailureText = 512             // how many bytes of an error it returns; the errors of deliveries have no more
+	MaxFailures    = 8000   // how many jobs one call returns: with a million stored, within 100 ms on SQLite
+	FailureReach   = 20_000 // how many unfinished jobs of a lane it reads
+	MaxFailureText = 512    // how many bytes of an error it returns; the errors of deliveries have no more
 )
 
 // A FailureFilter selects failed jobs. Zero fields select everything.

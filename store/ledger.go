@@ -415,11 +415,11 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		// MaxFailureText characters have as many bytes or more. On MySQL they are bytes.
 		failuresDead: reading("failures_dead", t(`SELECT id`+d.unlessKeys(`, `+failureText+` AS error`)+` FROM jobs{use jobs_dead}
 			WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}} ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)),
-		// The index has all columns of slice. The ids are compared first, since few are new enough. Only
-		// the jobs that are found are read themselves.
+		// The index has all columns of slice. Its rows are of one column, since SQLite copies each row of an
+		// inner SELECT with a LIMIT. Only the jobs that are found are read themselves.
 		failuresRetryable: reading("failures_retryable", t(`SELECT id`+d.unlessKeys(`, (SELECT `+failureText+` FROM jobs WHERE jobs.id = found.id) AS error`)+`
-			FROM (SELECT id FROM (SELECT id, status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?
-			ORDER BY due_at DESC LIMIT {limit}) AS slice WHERE id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+			FROM (SELECT id FROM (SELECT CASE WHEN id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?)) THEN id END AS id
+			FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at DESC LIMIT {limit}) AS slice WHERE id IS NOT NULL
 			ORDER BY id DESC LIMIT {limit}) AS found WHERE 1 = 1`)),
 		failureTexts: reading("failure_texts", d.selectKeys(`jobs.id AS job, `+failureText+` AS error`, "jobs", `jobs.id`)),
 		waitingBeyond: reading("waiting_beyond", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?

@@ -23,7 +23,7 @@ func newJobsErrors(a *app) *cobra.Command {
 error, the largest group first. Ids, numbers, addresses, times and durations in an error are
 replaced by <id>, <n> and so on, so that errors of the same kind are one group.
 
-Looks at the 10000 newest failed jobs, and shows at most 100 groups.
+Looks at the 8000 newest failed jobs, and shows at most 100 groups.
 Reads the configured database, beside the running gateway, or asks the one at --url.`,
 		Example: `  gateway jobs errors
   gateway jobs errors --since 1d

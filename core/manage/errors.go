@@ -35,13 +35,12 @@ type Errors struct {
 	More    bool // whether there are further jobs, or further groups
 }
 
-// How long an answer with errors is used: errorsFor for each job that was looked at, up to errorsLast.
-// Looking at 10,000 jobs takes some 50 ms on SQLite, and twice as long on a larger file. An event that
+// How long an answer with errors is used: errorsFor for each job that was looked at, so at most eight seconds.
+// Looking at 8,000 jobs takes some 40 ms on SQLite, and twice as long on a larger file. An event that
 // comes in meanwhile waits longer for the processor, so this must happen in far less than 1 % of the time:
 // else pages that poll raise p99 of the intake.
 const (
 	errorsFor    = time.Millisecond
-	errorsLast   = 10 * time.Second
 	errorsWithin = 20 * time.Second // the time limit of a query
 	errorsKept   = 16               // selections whose answers are kept
 )
@@ -51,7 +50,7 @@ func newErrors(j *Jobs) *keptBy[core.FailureFilter, Errors] {
 	return &keptBy[core.FailureFilter, Errors]{most: errorsKept, of: func(f core.FailureFilter) *kept[Errors] {
 		return &kept[Errors]{
 			clock: j.clock, within: errorsWithin, exact: true,
-			lasts: func(e Errors) time.Duration { return min(time.Duration(e.Scanned)*errorsFor, errorsLast) },
+			lasts: func(e Errors) time.Duration { return time.Duration(e.Scanned) * errorsFor },
 			ask:   func(ctx context.Context) (Errors, error) { return j.findErrors(ctx, f) },
 		}
 	}}
@@ -61,8 +60,8 @@ func newErrors(j *Jobs) *keptBy[core.FailureFilter, Errors] {
 // more than core.MaxFailures jobs, the newest ones. A lane that is neither configured nor has
 // jobs is refused with [core.NotFound].
 //
-// An answer is up to a millisecond old for each job that was looked at, at most ten seconds, and
-// shows all changes before the last call of Forget. Simultaneous callers share one query. The
+// An answer is up to a millisecond old for each job that was looked at, at most eight seconds,
+// and shows all changes before the last call of Forget. Simultaneous callers share one query. The
 // caller must not change the groups.
 func (j *Jobs) Errors(ctx context.Context, f core.FailureFilter) (Errors, error) {
 	f.Since, f.Until = f.Since.UTC(), f.Until.UTC() // the same times are the same key

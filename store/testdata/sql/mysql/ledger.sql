@@ -128,15 +128,14 @@ SELECT id,
 FROM
   (SELECT id
   FROM
-    (SELECT id, status, due_at
+    (SELECT CASE WHEN id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+        THEN id END AS id
     FROM jobs FORCE INDEX (`jobs_waiting`)
     WHERE due_lane IS NOT NULL
       AND due_lane = ?
     ORDER BY due_at DESC
     LIMIT ?) AS slice
-  WHERE id >= ?
-    AND id < ?
-    AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  WHERE id IS NOT NULL
   ORDER BY id DESC
   LIMIT ?) AS found
 WHERE 1 = 1

@@ -138,15 +138,14 @@ SELECT id,
 FROM
   (SELECT id
   FROM
-    (SELECT id, status, due_at
+    (SELECT CASE WHEN id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+        THEN id END AS id
     FROM jobs
     WHERE due_at IS NOT NULL
       AND lane = ?
     ORDER BY due_at DESC
     LIMIT ?::bigint) AS slice
-  WHERE id >= ?
-    AND id < ?
-    AND (status = 'retryable' OR (status = 'running' AND due_at <= ?))
+  WHERE id IS NOT NULL
   ORDER BY id DESC
   LIMIT ?::bigint) AS found
 WHERE 1 = 1
