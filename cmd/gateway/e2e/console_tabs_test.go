@@ -3,11 +3,15 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +74,7 @@ func TestTabsBesideIntake(t *testing.T) {
 	g.start()
 	<-time.After(window / 4) // after the chores of a start
 	var accepted [2]windows
-	calls := &tabCalls{took: map[string][]time.Duration{}}
+	calls := tabCalls{}
 	for range turns {
 		for with := range 2 {
 			end := func() {}
@@ -112,44 +116,71 @@ func (w windows) String() string {
 	return fmt.Sprintf("median %v, p99 %v, longest %v, CPU %.1f %%", w.p50s, w.p99s, w.longest, w.cpu)
 }
 
-// tabCalls has the times of the calls that tabs made, by path.
-type tabCalls struct {
-	mu   sync.Mutex
-	took map[string][]time.Duration
-}
+// A tabCalls has the durations of the calls that tabs made, by path.
+type tabCalls map[string][]time.Duration
 
-func (c *tabCalls) add(path string, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.took[path] = append(c.took[path], took)
-}
-
-func (c *tabCalls) number() (n int) {
-	for _, took := range c.took {
+func (c tabCalls) number() (n int) {
+	for _, took := range c {
 		n += len(took)
 	}
 	return n
 }
 
-func (c *tabCalls) String() string {
+func (c tabCalls) String() string {
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(c.took)) {
-		took := c.took[path]
+	for _, path := range slices.Sorted(maps.Keys(c)) {
+		took := c[path]
 		fmt.Fprintf(&b, "%5d of %-24s median %v, longest %v\n", len(took), path, exactly(took, 50), slices.Max(took))
 	}
 	return b.String()
 }
 
-// openTabs has tabs make their calls until the returned function is called.
-func openTabs(t *testing.T, g *gateway, calls *tabCalls) (end func()) {
+// tabsOf is the environment variable that makes the test binary be the browsers of openTabs: the address of
+// a gateway and the cookie of a session.
+const tabsOf = "GATEWAY_TEST_TABS_OF"
+
+// openTabs has tabs make their calls until the returned function is called. It adds the calls to calls. As
+// browsers are on other machines, the tabs are another process, which gets the processor time that the
+// gateway and the sender leave.
+func openTabs(t *testing.T, g *gateway, calls tabCalls) (end func()) {
 	t.Helper()
 	a := g.post("/console/session", `{"token": "admin-admin-admin-admin-admin"}`)
 	cookie, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
 	if a.status != http.StatusOK || cookie == "" {
 		t.Fatalf("sign in = %d %s", a.status, a.body)
 	}
+	browsers := exec.Command("nice", "-n", "19", os.Args[0])
+	browsers.Env = append(os.Environ(), tabsOf+"="+g.url("/console/")+" "+cookie, "GOMAXPROCS=1")
+	browsers.Stderr = os.Stderr
+	quit, err := browsers.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	browsers.Stdout = &told
+	if err := browsers.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		quit.Close()
+		var made tabCalls
+		if err := errors.Join(browsers.Wait(), json.Unmarshal(told.Bytes(), &made)); err != nil {
+			t.Fatalf("tabs: %v", err)
+		}
+		for path, took := range made {
+			calls[path] = append(calls[path], took...)
+		}
+	}
+}
+
+// beTabs makes the calls of tabs until standard input ends, and prints them. It returns the exit code.
+func beTabs(given string) int {
+	address, cookie, _ := strings.Cut(given, " ")
+	calls := tabCalls{}
+	var mu sync.Mutex
 	var open sync.WaitGroup
-	closed := make(chan struct{})
+	closed, failed := make(chan struct{}), make(chan error, 1)
 	for i := range manyTabs {
 		browser := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 6}}
 		for _, call := range tabs[i%len(tabs)] {
@@ -164,20 +195,34 @@ func openTabs(t *testing.T, g *gateway, calls *tabCalls) (end func()) {
 						return
 					}
 					began := time.Now()
-					if err := askAs(browser, g.url("/console/"+call.path), cookie); err != nil {
-						t.Error(err)
+					if err := askAs(browser, address+call.path, cookie); err != nil {
+						select {
+						case failed <- err:
+						default:
+						}
 						return
 					}
-					calls.add(call.path, time.Since(began))
+					mu.Lock()
+					calls[call.path] = append(calls[call.path], time.Since(began))
+					mu.Unlock()
 					next.Reset(call.every)
 				}
 			})
 		}
 	}
-	return func() {
-		close(closed)
-		open.Wait()
+	io.Copy(io.Discard, os.Stdin)
+	close(closed)
+	open.Wait()
+	select {
+	case err := <-failed:
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	default:
 	}
+	if err := json.NewEncoder(os.Stdout).Encode(calls); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // askAs makes a call with the cookie of a session, and reads the reply.

@@ -38,6 +38,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if given := os.Getenv(tabsOf); given != "" {
+		os.Exit(beTabs(given))
+	}
 	// Most tests wait for processes and for times that cannot be shortened.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
