@@ -48,7 +48,7 @@ type ConsoleOptions struct {
 // consolePiece returns the routes of the console.
 func consolePiece(s *sessions, o ConsoleOptions) Piece {
 	return func(r chi.Router, d *Door) {
-		c := &consoleRoutes{d, s, console.Load(), nil, o.Sends}
+		c := &consoleRoutes{d, s, nil, o.Sends}
 		if o.Manual != nil {
 			c.chapters = sync.OnceValue(func() console.File { return console.NewFile("application/json", o.Manual()) })
 		}
@@ -66,7 +66,6 @@ func consolePiece(s *sessions, o ConsoleOptions) Piece {
 type consoleRoutes struct {
 	*Door
 	sessions *sessions
-	files    *console.Files
 	chapters func() console.File // of the manual; nil if there is none
 	sends    bool                // whether the page can send events
 }
@@ -84,13 +83,14 @@ func (c *consoleRoutes) page(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", consolePolicy)
 	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = w.Write(c.files.Page)
+	_, _ = w.Write(console.Load().Page)
 }
 
 // file serves a script or a style. The files of another version are gone: their page is reloaded.
 func (c *consoleRoutes) file(w http.ResponseWriter, r *http.Request) {
-	f, ok := c.files.Files[chi.URLParam(r, "file")]
-	if !ok || chi.URLParam(r, "version") != c.files.Version {
+	all := console.Load()
+	f, ok := all.Files[chi.URLParam(r, "file")]
+	if !ok || chi.URLParam(r, "version") != all.Version {
 		c.fail(w, r, errNoRoute)
 		return
 	}
@@ -107,7 +107,7 @@ func send(w http.ResponseWriter, r *http.Request, f console.File) {
 	h.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		_, _ = w.Write(f.Gzipped)
+		_, _ = w.Write(f.Gzipped())
 		return
 	}
 	_, _ = w.Write(f.Text)

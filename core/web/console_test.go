@@ -292,13 +292,13 @@ func TestConsoleFiles(t *testing.T) {
 		if link := `<link rel="modulepreload" href="console/assets/` + files.Version + "/" + name + `">`; strings.Contains(string(files.Page), link) != slices.Contains(firstScripts, name) {
 			t.Errorf("the first page needs %s: %t, and its links differ: %s", name, slices.Contains(firstScripts, name), files.Page)
 		}
-		total += len(f.Gzipped)
+		total += len(f.Gzipped())
 		path := "/console/assets/" + files.Version + "/" + name
 		plain, zipped := d.do("GET", path, ""), d.do("GET", path, "", "Accept-Encoding: br, gzip")
 		if plain.Code != 200 || plain.Body.String() != string(f.Text) || plain.Header().Get("Content-Encoding") != "" || plain.Header().Get("Content-Type") != f.Type || f.Type == "" {
 			t.Errorf("%s: %d, %v", name, plain.Code, plain.Header())
 		}
-		if zipped.Body.String() != string(f.Gzipped) || zipped.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(zipped.Header().Get("Cache-Control"), "immutable") {
+		if zipped.Body.String() != string(f.Gzipped()) || zipped.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(zipped.Header().Get("Cache-Control"), "immutable") {
 			t.Errorf("%s compressed: %d, %v", name, zipped.Code, zipped.Header())
 		}
 		if name != "lib.js" && strings.Contains(string(f.Text), "innerHTML") {

@@ -31,14 +31,15 @@ var embedded embed.FS
 type File struct {
 	Type    string // its media type
 	Text    []byte
-	Gzipped []byte // Text, compressed
-	Tag     string // names the Text, as an ETag
+	Gzipped func() []byte // Text, compressed; the first call compresses it
+	Tag     string        // names the Text, as an ETag
 }
 
 // NewFile returns a file with a text.
 func NewFile(kind string, text []byte) File {
 	sum := sha256.Sum256(text)
-	return File{Type: kind, Text: text, Gzipped: compress(text), Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+	gzipped := sync.OnceValue(func() []byte { return compress(text) })
+	return File{Type: kind, Text: text, Gzipped: gzipped, Tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
 // Files are all files of one version.
@@ -72,7 +73,7 @@ var loaded struct {
 	files *Files
 }
 
-// Load returns the files. The first call compresses them; all calls return the same.
+// Load returns the files. The first call makes them; all calls return the same.
 func Load() *Files {
 	loaded.Do(func() { loaded.files = load() })
 	return loaded.files
