@@ -6,7 +6,7 @@ import (
 )
 
 // This file composes statements on rows from a dialect's fragments. In all of them, columns of
-// the row source are written r.name or r#name, see rowColumn.
+// the row source are written r.name or r#name, see replaceRowColumns.
 
 // insertIfAbsent is an INSERT that skips each row whose key exists. key is any column of the
 // table; MySQL needs one to assign to itself.
@@ -19,7 +19,7 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 func (d Dialect) insert(into, columns, selection, from, where string) string {
 	sql := orElse(d.insertInto, "INSERT INTO ") + into + " (" + columns + ") "
 	if from == "" && where == "" && d.insertValues != nil {
-		sql += d.insertValues(rowColumn().ReplaceAllString(d.sql(selection), "?"))
+		sql += d.insertValues(replaceRowColumns(d.sql(selection), func(column) string { return "?" }))
 	} else {
 		sql += d.selectRows(selection, from, where)
 	}

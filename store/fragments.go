@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/eventgateway/gateway/core/once"
 )
 
 // sql replaces the fragments of a statement text. It runs once for each statement, in [New].
 func (d Dialect) sql(text string) string {
 	// Fragments without an argument come first: arguments of the others may contain them, such
 	// as {from {dead_lane}}.
-	text = plainFragment().ReplaceAllStringFunc(strings.TrimSpace(text), d.plain)
-	return fragment().ReplaceAllStringFunc(text, func(f string) string {
+	text = replaceFragments(strings.TrimSpace(text), '}', d.plain)
+	return replaceFragments(text, ' ', func(f string) string {
 		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
 		switch kind {
 		case "options":
@@ -127,11 +125,34 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// plainFragment is a fragment without an argument, such as {limit}.
-var plainFragment = once.Regexp(`\{[a-z_]+\}`)
-
-// fragment is a fragment with an argument, such as {use jobs_waiting}.
-var fragment = once.Regexp(`\{[a-z_]+ [^}]*\}`)
+// replaceFragments replaces the fragments whose name, of lower-case letters and underscores, is followed by
+// a sign: a brace if they have no argument, such as {limit}, or a space, such as {use jobs_waiting}. It is
+// no regular expression, since it runs for all statements when a process starts.
+func replaceFragments(text string, after byte, with func(fragment string) string) string {
+	var replaced strings.Builder
+	for {
+		at := strings.IndexByte(text, '{')
+		if at < 0 {
+			break
+		}
+		name := at + 1
+		for name < len(text) && isName(text[name]) {
+			name++
+		}
+		end := strings.IndexByte(text[name:], '}')
+		if name == at+1 || end < 0 || text[name] != after {
+			replaced.WriteString(text[:at+1])
+			text = text[at+1:]
+			continue
+		}
+		end += name + 1
+		replaced.WriteString(text[:at])
+		replaced.WriteString(with(text[at:end]))
+		text = text[end:]
+	}
+	replaced.WriteString(text)
+	return replaced.String()
+}
 
 // fillIn puts an argument into a format. A format without a verb, such as an empty one, stays
 // as it is.
@@ -142,9 +163,34 @@ func fillIn(format, arg string) string {
 	return fmt.Sprintf(format, arg)
 }
 
-// rowColumn is a reference to a column of the row source: r.name for a text and r#name for an
-// integer. A statement names each column once, in the order of the values in Stmt.Rows.
-var rowColumn = once.Regexp(`\br([.#])([a-z_]+)`)
+// replaceRowColumns replaces the references to columns of the row source: r.name for a text and r#name for
+// an integer. A statement names each column once, in the order of the values in Stmt.Rows.
+func replaceRowColumns(text string, with func(c column) string) string {
+	var replaced strings.Builder
+	done := 0 // the text before it is in replaced
+	for at := 0; at+2 < len(text); at++ {
+		if text[at] != 'r' || text[at+1] != '.' && text[at+1] != '#' || at > 0 && isWord(text[at-1]) {
+			continue
+		}
+		end := at + 2
+		for end < len(text) && isName(text[end]) {
+			end++
+		}
+		if end > at+2 {
+			replaced.WriteString(text[done:at])
+			replaced.WriteString(with(column{name: text[at+2:end] + "_", integer: text[at+1] == '#'})) // unlike any column of a table
+			at, done = end-1, end
+		}
+	}
+	replaced.WriteString(text[done:])
+	return replaced.String()
+}
+
+// isName reports whether a byte may be in the name of a fragment or of a column.
+func isName(b byte) bool { return b == '_' || 'a' <= b && b <= 'z' }
+
+// isWord reports whether a byte may be in a word of SQL.
+func isWord(b byte) bool { return isName(b) || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' }
 
 // bindRows replaces the row columns in parts of a statement, and returns the row source. The
 // order of the parts is the order of the values in a row. Without row sources, each reference
@@ -153,9 +199,7 @@ var rowColumn = once.Regexp(`\br([.#])([a-z_]+)`)
 func (d Dialect) bindRows(parts ...*string) (source string) {
 	var columns []column
 	for _, p := range parts {
-		*p = rowColumn().ReplaceAllStringFunc(d.sql(*p), func(ref string) string {
-			m := rowColumn().FindStringSubmatch(ref)
-			c := column{name: m[2] + "_", integer: m[1] == "#"} // unlike any column of a table
+		*p = replaceRowColumns(d.sql(*p), func(c column) string {
 			if d.rowSource == nil {
 				columns = append(columns, c)
 				return "?"

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core/once"
 )
@@ -175,11 +176,68 @@ func (s *shape) alter(table string, body []string) {
 	}
 }
 
-// token matches a quoted name, a text, a word, a sign of two characters, or any other sign.
-var token = once.Regexp("\"[^\"]*\"|`[^`]*`|\\[[^\\]]*\\]|'(?:[^']|'')*'|[A-Za-z0-9_.]+|[<>!]=|<>|::|[^\\s]")
+// tokens splits a statement into quoted names, texts, words, signs of two characters and other signs. It is
+// no regular expression, since it reads the whole schema when a process starts.
+func tokens(sql string) (all []string) {
+	for sql != "" {
+		if n := tokenLength(sql); n > 0 {
+			all = append(all, sql[:n])
+			sql = sql[n:]
+		} else {
+			sql = sql[1:] // a space
+		}
+	}
+	return all
+}
 
-// tokens splits a statement.
-func tokens(sql string) []string { return token().FindAllString(sql, -1) }
+// tokenLength returns the length of the token at the beginning of a text; 0 for a space.
+func tokenLength(sql string) int {
+	switch first := sql[0]; first {
+	case ' ', '\t', '\n', '\r', '\f':
+		return 0
+	case '"', '`', '[':
+		closing := first
+		if first == '[' {
+			closing = ']'
+		}
+		if end := strings.IndexByte(sql[1:], closing); end >= 0 {
+			return end + 2
+		}
+	case '\'':
+		if n := textLength(sql); n > 0 {
+			return n
+		}
+	default:
+		n := 0
+		for n < len(sql) && (isWord(sql[n]) || sql[n] == '.') {
+			n++
+		}
+		if n > 0 {
+			return n
+		}
+	}
+	if len(sql) > 1 && slices.Contains([]string{"<=", ">=", "!=", "<>", "::"}, sql[:2]) {
+		return 2
+	}
+	_, n := utf8.DecodeRuneInString(sql)
+	return n
+}
+
+// textLength returns the length of the text in quotes at the beginning of a statement, in which two quotes
+// stand for one; 0 if it has no end.
+func textLength(sql string) (length int) {
+	for at := 1; ; {
+		end := strings.IndexByte(sql[at:], '\'')
+		if end < 0 {
+			return length
+		}
+		length = at + end + 1
+		if length == len(sql) || sql[length] != '\'' {
+			return length
+		}
+		at = length + 1
+	}
+}
 
 // unquoted removes the quotes of a name, in any dialect.
 func unquoted(word string) string { return strings.Trim(word, "\"`[]") }
