@@ -130,6 +130,7 @@ var cells = []struct {
 	{"waiting", false, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).waiting},
 	{"undue", false, []string{server.SQLite, server.Postgres, server.MySQL, server.Hosted}, (*bench).undue},
 	{"statistics", false, []string{server.Postgres}, (*bench).statistics},
+	{"processes", false, []string{server.Postgres, server.MySQL}, (*bench).processes},
 	{"slots", false, []string{server.SQLite}, (*bench).slots},
 	{"idle", true, []string{server.SQLite}, (*bench).idle},
 	{"start", true, []string{server.SQLite}, (*bench).start},

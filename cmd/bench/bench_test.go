@@ -81,6 +81,7 @@ func TestSmallestRound(t *testing.T) {
 	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, at 200/s, gateway: "}
 	lines := []string{"a key an event: rate, gateway: ", "one key: rate, gateway, without lines: ", "3 x 10k jobs that are not due: rate, gateway: "}
 	waiting := []string{"backlog of 1k keys evenly: rate, gateway: ", "one key with 10k waiting: time an event, gateway, 1k waiting: "}
+	shared := []string{"2 processes, 50/s each: statements an event, gateway: ", "2 processes, 50/s each: log an event, gateway, one process: "}
 	pgbench, withPgbench := []string{"postgres on 1ms"}, []string(nil)
 	if server.FindPgbench() != "" {
 		pgbench, withPgbench = append(pgbench, "pool 32: ", "rate, pgbench: "), []string{"-pgbench"}
@@ -91,10 +92,10 @@ func TestSmallestRound(t *testing.T) {
 		more             []string
 	}{
 		{"sqlite", "disk", "intake,batches,e2e,pull,statistics,operate", [][]string{rates, batches, queues, wakeUps, operations}, nil},
-		{"postgres", "cpu", "e2e,pull,backlog,waiting,statistics,operate", [][]string{rates, queues, wakeUps, waiting, operations,
+		{"postgres", "cpu", "e2e,pull,backlog,waiting,statistics,processes,operate", [][]string{rates, queues, wakeUps, waiting, operations, shared,
 			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}, nil},
 		{"postgres", "1ms", "intake", [][]string{rates, pgbench}, withPgbench},
-		{"mysql", "cpu", "intake,pull,lines,backlog,waiting,undue", [][]string{rates, queues, wakeUps, lines, waiting}, nil},
+		{"mysql", "cpu", "intake,pull,lines,backlog,waiting,undue,processes", [][]string{rates, queues, wakeUps, lines, waiting, shared}, nil},
 		{"hosted", "disk", "intake,batches,pull,backlog,waiting", [][]string{rates, batches, queues, waiting}, nil},
 	} {
 		t.Run(c.db+" on "+c.medium, func(t *testing.T) {

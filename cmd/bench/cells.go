@@ -224,18 +224,12 @@ func (b *bench) statistics(ctx context.Context) (err error) {
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
 	}
-	// A server of its own for this cell: autovacuum would analyse the tables in the middle of a
-	// run. The usual server comes back at the end, also after an error.
-	usual := b.site.server
-	o := usual.Options
-	o.Settings = append(slices.Clone(o.Settings), "autovacuum=off")
-	if b.site.server, err = server.Start(ctx, o); err != nil {
+	// Autovacuum would analyse the tables in the middle of a run.
+	leave, err := b.withSettings(ctx, "autovacuum=off")
+	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, b.site.server.Stop())
-		b.site.server = usual
-	}()
+	defer func() { err = errors.Join(err, leave()) }()
 	const conns = 32
 	rate := measure{fmt.Sprintf("end to end, %d connections, never analysed: rate", conns), "events/s", ratioAtLeast(0.95), []string{analysedName}}
 	never := b.systems[0]
@@ -253,6 +247,23 @@ func (b *bench) statistics(ctx context.Context) (err error) {
 		b.add(rate, s, f.endToEndRate())
 		return nil
 	})
+}
+
+// withSettings starts a server of its own for a cell, with further settings of PostgreSQL. leave stops it and
+// brings the usual server back.
+func (b *bench) withSettings(ctx context.Context, settings ...string) (leave func() error, err error) {
+	usual := b.site.server
+	o := usual.Options
+	o.Settings = append(slices.Clone(o.Settings), settings...)
+	own, err := server.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	b.site.server = own
+	return func() error {
+		b.site.server = usual
+		return own.Stop()
+	}, nil
 }
 
 // latency measures from sending an event to its delivery, on a quiet system.

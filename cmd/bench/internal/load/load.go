@@ -25,6 +25,7 @@ import (
 // Plan is the load of a run.
 type Plan struct {
 	Addr    string        // host:port of the system
+	Also    []string      // of further processes of it, which the connections take in turns
 	Path    string        // where events are posted
 	Size    int           // bytes of an event's body
 	First   int           // sequence number of the first event
@@ -104,8 +105,9 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 func dial(ctx context.Context, p Plan) ([]*client, error) {
 	dialer := net.Dialer{Timeout: 5 * time.Second}
 	clients := make([]*client, 0, p.Conns)
-	for range min(p.Conns, p.Count) {
-		conn, err := dialer.DialContext(ctx, "tcp", p.Addr)
+	addrs := append([]string{p.Addr}, p.Also...)
+	for i := range min(p.Conns, p.Count) {
+		conn, err := dialer.DialContext(ctx, "tcp", addrs[i%len(addrs)])
 		if err == nil {
 			err = conn.SetDeadline(time.Now().Add(p.Timeout))
 		}

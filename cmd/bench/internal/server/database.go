@@ -65,6 +65,16 @@ func (d *Database) Analyze(ctx context.Context) error {
 
 // within runs fn on a pool that is closed after it.
 func (d *Database) within(fn func(*sql.DB) error) error {
+	db, err := d.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return fn(db)
+}
+
+// open opens a pool.
+func (d *Database) open() (*sql.DB, error) {
 	name, source := d.Driver, d.URL
 	switch d.Driver {
 	case Postgres:
@@ -72,12 +82,7 @@ func (d *Database) within(fn func(*sql.DB) error) error {
 	case MySQL:
 		source = mysqlSource(d.URL)
 	}
-	db, err := sql.Open(name, source)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return fn(db)
+	return sql.Open(name, source)
 }
 
 // mysqlSource is the driver's form of mysql://user@host:port/database; an address

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/eventgateway/gateway/cmd/bench/internal/load"
+	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
+	"github.com/eventgateway/gateway/cmd/bench/internal/server"
+	"github.com/eventgateway/gateway/cmd/bench/internal/sink"
+	"github.com/eventgateway/gateway/infra/test/ports"
+)
+
+const (
+	aloneName    = "gateway, one process"
+	processRate  = 50 // events a second of a process
+	processTime  = 10 // seconds
+	processConns = 8  // of a process
+)
+
+// A bill is what events cost that several processes share.
+type bill struct {
+	events    int
+	processes int
+	work      server.Work   // of the measured events
+	cpu       time.Duration // of the processes and the server
+	idle      server.Work   // of a time without events
+	idleTime  time.Duration
+}
+
+// billRows are the rows of a bill. A goal is a ratio to the bill of one process.
+var billRows = []struct {
+	name, unit string
+	aim        aim
+	of         func(bill) float64
+}{
+	{"statements an event", "", ratioAtMost(1.15), func(b bill) float64 { return b.each(float64(b.work.Statements)) }},
+	{"log an event", "bytes", ratioAtMost(1.15), func(b bill) float64 { return b.each(float64(b.work.LogBytes)) }},
+	{"waits for locks, an event", "us", none, func(b bill) float64 { return b.each(float64(b.work.Waited.Microseconds())) }},
+	{"CPU an event, with server", "us", ratioAtMost(1.15), func(b bill) float64 { return b.each(float64(b.cpu.Microseconds())) }},
+	{"idle: statements a second of a process", "", ratioAtMost(1.15), func(b bill) float64 {
+		return float64(b.idle.Statements) / b.idleTime.Seconds() / float64(b.processes)
+	}},
+}
+
+func (b bill) each(sum float64) float64 { return sum / float64(max(1, b.events)) }
+
+// processes measures what an event costs if several gateways share a database, beside the same with one. Each
+// process gets as many events, since processes are added as events become more. All together are far below
+// what the machine can do: there, the events of a commit would become more, and hide what processes do
+// because of each other.
+func (b *bench) processes(ctx context.Context) (err error) {
+	if !b.opts.measures(gatewayName) {
+		return nil
+	}
+	leave, err := b.withSettings(ctx, server.StatementSettings(b.site.driver)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	for range b.opts.rounds {
+		var alone bill
+		for _, n := range b.opts.processes {
+			spent, err := b.share(ctx, n)
+			if err != nil {
+				return fmt.Errorf("%d processes: %w", n, err)
+			}
+			if n == 1 {
+				alone = spent
+				continue
+			}
+			for _, row := range billRows {
+				m := measure{fmt.Sprintf("%d processes, %d/s each: %s", n, processRate, row.name), row.unit, row.aim, []string{aloneName}}
+				b.add(m, b.systems[0], row.of(spent))
+				b.add(m, system{name: aloneName}, row.of(alone))
+			}
+		}
+	}
+	return nil
+}
+
+// share runs gateways on a fresh database, sends events to them in turns, and returns the bill.
+func (b *bench) share(ctx context.Context, n int) (spent bill, err error) {
+	p, err := b.place(b.systems[0])
+	if err != nil {
+		return spent, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	sh := shape{conns: n * processConns, rate: float64(n * processRate), events: n * min(b.opts.events, processTime*processRate)}
+	sh.warm = warm(sh.events)
+	receiver, err := sink.Listen(sink.Config{Key: signingKey, Events: sh.total()})
+	if err != nil {
+		return spent, err
+	}
+	f := &fleet{running: running{place: *p, sink: receiver}}
+	err = f.launch(ctx, n)
+	var warm, measured *load.Result
+	if err == nil {
+		warm, measured, spent, err = f.drive(ctx, b, sh)
+	}
+	if err := errors.Join(err, f.stop(), ctx.Err()); err != nil {
+		return spent, err
+	}
+	found, err := audit(ctx, &f.running, sh, warm, measured)
+	if found.any() {
+		b.say("FAULT %d processes: %s", n, found)
+	}
+	b.report.faults.add(found)
+	return spent, err
+}
+
+// A fleet is several processes on one database, with one sink.
+type fleet struct {
+	running
+	ports    []*ports.Port
+	children []*proc.Child
+}
+
+// launch starts processes one after the other: the first makes the tables. The caller stops the fleet, also
+// after an error.
+func (f *fleet) launch(ctx context.Context, n int) error {
+	for i := range n {
+		dir := filepath.Join(f.dir, strconv.Itoa(i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		port, err := lend()
+		if err != nil {
+			return err
+		}
+		f.ports = append(f.ports, port)
+		spec, err := f.system.start(setup{dir: dir, database: f.database, addr: port.Addr(), sink: f.sink.URL()})
+		if err != nil {
+			return err
+		}
+		child, err := proc.Start(ctx, spec)
+		if err != nil {
+			return err
+		}
+		f.children = append(f.children, child)
+	}
+	return nil
+}
+
+// stop ends the processes, and then the sink.
+func (f *fleet) stop() (err error) {
+	for _, c := range f.children {
+		c.Interrupt()
+	}
+	for _, c := range f.children {
+		err = errors.Join(err, c.Stop())
+	}
+	f.sink.Close()
+	for _, p := range f.ports {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
+// drive posts the warm-up and the measured events, and then watches the fleet without any.
+func (f *fleet) drive(ctx context.Context, b *bench, sh shape) (warm, measured *load.Result, spent bill, err error) {
+	spent = bill{events: sh.events, processes: len(f.children), idleTime: b.opts.idle}
+	if warm, err = f.post(ctx, sh, 0, sh.warm); err != nil {
+		return nil, nil, spent, err
+	}
+	spent.work, spent.cpu, err = f.watch(ctx, b, func() error {
+		measured, err = f.post(ctx, sh, sh.warm, sh.events)
+		return err
+	})
+	if err != nil {
+		return warm, measured, spent, err
+	}
+	// Settling the last jobs is not part of idling.
+	if err := pause(ctx, time.Second); err != nil {
+		return warm, measured, spent, err
+	}
+	spent.idle, _, err = f.watch(ctx, b, func() error { return pause(ctx, b.opts.idle) })
+	return warm, measured, spent, err
+}
+
+// post sends events and waits for their deliveries.
+func (f *fleet) post(ctx context.Context, sh shape, first, count int) (*load.Result, error) {
+	plan := load.Plan{Path: postPath, Size: bodySize, First: first, Count: count, Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout}
+	for _, c := range f.children {
+		plan.Also = append(plan.Also, c.Addr)
+	}
+	plan.Addr, plan.Also = plan.Also[0], plan.Also[1:]
+	res, err := load.Run(ctx, plan)
+	if err == nil {
+		await(ctx, f.sink, first, res)
+	}
+	return res, err
+}
+
+// watch returns what the server did during a call, and the CPU time of the processes and the server.
+func (f *fleet) watch(ctx context.Context, b *bench, during func() error) (work server.Work, cpu time.Duration, err error) {
+	stop, err := f.database.Watch(ctx)
+	if err != nil {
+		return work, 0, err
+	}
+	before, err := f.cpu(b)
+	if err == nil {
+		err = during()
+	}
+	after, cpuErr := f.cpu(b)
+	work, watchErr := stop()
+	return work, after - before, errors.Join(err, cpuErr, watchErr)
+}
+
+// cpu is the CPU time of the processes and the server so far.
+func (f *fleet) cpu(b *bench) (sum time.Duration, err error) {
+	sum, err = b.site.server.CPU()
+	for _, c := range f.children {
+		used, childErr := c.CPU()
+		sum, err = sum+used, errors.Join(err, childErr)
+	}
+	return sum, err
+}
