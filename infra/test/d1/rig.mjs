@@ -21,16 +21,19 @@ const databases = Array.from({ length: Number(options.databases) }, (_, i) => `0
 
 const miniflare = new Miniflare({
   host: "127.0.0.1",
-  port: Number(options.port),
   modulesRoot: "/",
   modules: [module("/api.js", "api.js"), module("/proxy.js", "../../d1-proxy/worker.js")],
   compatibilityDate: "2026-04-01",
   bindings: { ACCOUNT: account, TOKEN: token },
   d1Databases: Object.fromEntries(databases.map((id) => [id, id])),
   d1Persist: join(options.folder, "databases"),
+  // Requests go to the Worker at once. The door of miniflare in front of it is one more Worker, which takes a third of
+  // the processor's time of a request.
+  unsafeDirectSockets: [{ host: "127.0.0.1", port: Number(options.port) }],
   cf: false, // or it would fetch a sample of request metadata from the network
 });
-const { port } = await miniflare.ready;
+await miniflare.ready;
+const { port } = await miniflare.unsafeGetDirectURL();
 
 const ready = join(options.folder, "ready.json");
 writeFileSync(ready + ".new", JSON.stringify({ port: Number(port), account, token, databases }));
