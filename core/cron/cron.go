@@ -112,6 +112,9 @@ func Parse(schedule, zone string) (Schedule, error) {
 		return Schedule{}, err
 	}
 	columns := strings.Fields(schedule)
+	if slices.ContainsFunc(columns, empty) { // the parser takes it; Next would try all seconds of five years
+		return Schedule{}, explain(columns)
+	}
 	days := len(columns) - 1
 	columns[days] = sundays(columns[days])
 	spec, err := parser.Parse(strings.Join(columns, " "))
@@ -186,6 +189,9 @@ func guard(schedule string) error {
 	return nil
 }
 
+// empty reports whether a field is a list of nothing.
+func empty(part string) bool { return strings.Trim(part, ",") == "" }
+
 // explain finds the field that the parser refuses, by trying each alone: the parser's own
 // message is about Go's parsing.
 func explain(parts []string) error {
@@ -195,7 +201,7 @@ func explain(parts []string) error {
 		if c.option == cron.Dow {
 			part = sundays(part)
 		}
-		if _, err := cron.NewParser(c.option).Parse(part); err != nil {
+		if _, err := cron.NewParser(c.option).Parse(part); err != nil || empty(part) {
 			return fmt.Errorf("%s field %q: must be %s, alone or as *, a list a,b, a range a-b or a step */n", c.name, parts[i], c.allowed)
 		}
 	}

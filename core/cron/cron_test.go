@@ -55,6 +55,8 @@ func TestParseRefuses(t *testing.T) {
 		{"0 0 9 * * 8", "UTC", `day of week field "8"`},
 		{"0 0 * foo *", "UTC", `month field "foo"`},
 		{"*/0 * * * *", "UTC", `minute field "*/0"`},
+		{", * * * * *", "UTC", `second field ",": must be 0 to 59`},
+		{"* * * * ,,", "UTC", `day of week field ",,"`},
 		{"0 0 30 2 *", "UTC", "never fires"},
 		{"0 0 31 4,6,9,11 *", "UTC", "never fires"},
 		{strings.Repeat("1,", 300) + "1 * * * *", "UTC", "at most 512"},

@@ -154,6 +154,7 @@ func FuzzCron(f *testing.F) {
 		{"@every 1s", "UTC", 0},
 		{"*-5 * * * *", "UTC", 0},
 		{",1,, * * * *", "UTC", 0},
+		{", * * * * *", "UTC", 23},
 		{"? ? ? ? ?", "+00:00", 951_782_399},
 	} {
 		f.Add(seed.schedule, seed.zone, seed.from)
