@@ -101,8 +101,8 @@ MANY        := -p 4 -parallel 4
 # Their tests that are skipped there, or that depend on -short or on allocations, run without the
 # detector too (BOTH). TestOnce guards the lists.
 ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|functions/internal/boot
-BOTH        := ^Test(CrashAtEveryPoint|Day|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|InspectLargeRun|MinuteIsTheFallback|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Rebinding|SearchScansAtMost|StepAnswers|Storms|Zones)$$
-BOTHIN      := ./core/cron ./core/egress ./core/gateway ./core/manage ./core/runner ./core/sns ./core/telemetry/metrics ./functions/internal/boot
+BOTH        := ^Test(AdoptedOnce|BudgetsAreBounded|CrashAtEveryPoint|Day|Delays|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|FactsMoveNumbers|FunctionsSeeTheRequest|HoursOnSQLite|House|InspectLargeRun|Libraries|MinuteIsTheFallback|MonthOnSQLite|Neighbours|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|PreviewIsTrue|RateLimit|Rebinding|RepliesThatAreTooLarge|Rings|SearchScansAtMost|SlowReaders|StepAnswers|StoreIsAwayOnce|StoreIsMeasured|Storms|Strays|TranscriptsAreAsDescribed|TranscriptsOfFunctions|UnreadRefusal|UnreadReplies|UnreadRepliesOfManyAddresses|WhatGetsIn|WorkflowsAreNotBuried|Zones)$$
+BOTHIN      := ./core ./core/cron ./core/egress ./core/gateway ./core/manage ./core/retention ./core/runner ./core/sns ./core/telemetry/metrics ./core/web ./core/web/lambda ./core/worker ./functions/internal/boot
 ASIDE       := $(MAKE) aside MANY="-p 2 -parallel 4"
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
@@ -139,7 +139,9 @@ aside:
 # - On database servers, checks with one caller: the code of store is the same as on SQLite, where
 #   all checks run (storetest.Options.Sampled). TestStoreBehindPooler and TestStoreInText are
 #   TestStore once more over another protocol. TestMigrations runs on SQLite alone.
-# - Tests with one caller, and many rows, large ones or many cases (SERIAL).
+# - Tests with one caller, and many rows, large ones or many cases; tests that read files or call one
+#   function again and again; and simulations of hours in which the same happens every minute, if
+#   shorter ones of the package start the same goroutines (SERIAL).
 # - cmd/gateway on other databases than SQLite: the tests there end in the same packages.
 # - Of store/hosted all but its tests of concurrency (CLAIMS).
 # - Of e2e, in which the program itself is built with the detector, all but the stories with the
@@ -154,7 +156,7 @@ PURE        := core/(config|endpoint|intake|order|preview|units|verify|wire|work
 FEW         := core/(expr)
 SHARED      := ^Test(PathIsShared)$$
 RACES       := ^Test(Kills|Fleet|Pull|WorkflowKills|Reload.*)$$
-SERIAL      := Plans|Faults|Shapes|DelaysOverAnHour|PurgeOfMuch|InspectLargeRun|MostHeldSources|EventsOfManyJobs|EveryByteCounts|FaultsFailWithoutAtomicBatches|SearchScansAtMost|StepAnswers|Storms|Zones
+SERIAL      := AdoptedOnce|BrokenRunsFail|BrokenStoresFail|BudgetsAreBounded|Delays|DelaysOverAnHour|EventsOfManyJobs|EveryByteCounts|EveryCommandIsShown|FactsMoveNumbers|Faults|FaultsFailWithoutAtomicBatches|FunctionsSeeTheRequest|HoursOnSQLite|House|InspectHoldsAPage|InspectLargeRun|Libraries|LinksResolve|MonthOnSQLite|MostHeldSources|Plans|PreviewIsTrue|PurgeOfMuch|RepliesThatAreTooLarge|Rings|SearchScansAtMost|Shapes|SlowReaders|StepAnswers|StoreIsMeasured|Storms|Strays|TranscriptsAreAsDescribed|TranscriptsOfFunctions|UnreadRefusal|UnreadRepliesOfManyAddresses|WhatGetsIn|WorkflowsAreNotBuried|Zones
 CLAIMS      := ^Test(Claimers|Chaos|WaitingBatchesJoin|BadBatchFailsAlone)$$
 .PHONY: race-packages race-programs race-served
 race: race-packages race-programs race-served ## run the tests under the race detector (most end-to-end runs and D1's suite excepted)
@@ -162,7 +164,7 @@ race: race-packages race-programs race-served ## run the tests under the race de
 race-packages:
 	$(RACING) $(MANY) -skip '^Test($(SERIAL))$$' $$($(GO) list ./... | grep -Ev '/store/(postgres|mysql|hosted)$$|/cmd/|/functions/|/infra|/$(PURE)$$|/$(FEW)$$')
 	$(RACING) -run '$(SHARED)' $$($(GO) list ./... | grep -E '/$(FEW)$$')
-	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^TestScripts$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
+	GATEWAY_TEST_SERVERS=none $(RACING) $(MANY) -skip '^Test($(SERIAL)|Scripts)$$' $$($(GO) list ./cmd/gateway/... | grep -v '/e2e$$')
 
 race-programs:
 	$(RACING) -run '$(RACES)' ./cmd/gateway/e2e

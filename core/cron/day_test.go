@@ -24,11 +24,11 @@ import (
 
 // TestDay: ten processes tick over a hundred schedules for a day, at random times and with
 // random crashes. Every slot has one event, and no other event exists. A short run simulates
-// six hours.
+// three hours.
 func TestDay(t *testing.T) {
 	day := 24 * time.Hour
 	if testing.Short() {
-		day /= 4
+		day /= 8
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := storetest.NewModel(core.SystemClock)

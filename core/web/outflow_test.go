@@ -82,9 +82,9 @@ func largeWorld(t *testing.T) *world {
 
 // Every reply whose size is not a constant counts against the budget. Many clients at one
 // address that read nothing leave room for another address. All bytes come back when the
-// gateway has cut the clients off.
+// gateway has cut the clients off. A short run asks for every third of the replies.
 func TestUnreadReplies(t *testing.T) {
-	for _, path := range []string{
+	for i, path := range []string{
 		"/api/queues/work/messages?batch=100",
 		"/api/queues/work/messages?batch=100&wait=30s",
 		"/api/queues/work/peek?limit=100",
@@ -96,6 +96,9 @@ func TestUnreadReplies(t *testing.T) {
 		"/api/jobs",
 		"/api/events",
 	} {
+		if testing.Short() && i%3 > 0 {
+			continue
+		}
 		t.Run(path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := largeWorld(t)
