@@ -293,7 +293,9 @@ func (c *cage) listen() {
 // follow runs a command that does not end by itself until it has printed a text.
 func (c *cage) follow(place, text string, args ...string) {
 	c.t.Helper()
-	p := spawn(c.t, c.command(args...))
+	line := c.command(args...)
+	line.whole = true
+	p := spawn(c.t, line)
 	eventually(c.t, 10*time.Second, args[0]+" prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
 	p.signal(syscall.SIGINT)
 	p.wait(10 * time.Second)

@@ -25,6 +25,8 @@ type command struct {
 	dir  string
 	env  []string // besides PATH and HOME; nothing else is inherited
 	user *syscall.Credential
+
+	whole bool // a spawned process keeps its whole output, not the end alone
 }
 
 func (c command) cmd(ctx context.Context) *exec.Cmd {
@@ -55,7 +57,7 @@ type process struct {
 // failed. A process that prints a secret of its configuration fails the test.
 func spawn(t testing.TB, c command) *process {
 	t.Helper()
-	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{secrets: secretsOf(c)}, done: make(chan struct{})}
+	p := &process{t: t, cmd: c.cmd(context.Background()), log: &logBuffer{secrets: secretsOf(c), whole: c.whole}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	started := make(chan error)
 	go func() {
@@ -174,12 +176,14 @@ func runUnwatched(t testing.TB, c command) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// maxLog is the number of bytes of a process's output that are kept: the newest.
+// maxLog is the number of bytes of a process's output that are kept, unless the command says that
+// all are: the newest.
 const maxLog = 16 << 10
 
-// A logBuffer keeps the end of an output, and a secret that was written to it.
+// A logBuffer keeps the end of an output, or all of it, and a secret that was written to it.
 type logBuffer struct {
 	secrets []string
+	whole   bool
 
 	mu     sync.Mutex
 	text   []byte
@@ -198,7 +202,7 @@ func (b *logBuffer) Write(p []byte) (int, error) {
 			b.secret = s
 		}
 	}
-	if len(b.text) > 2*maxLog {
+	if !b.whole && len(b.text) > 2*maxLog {
 		b.text = append(b.text[:0], b.text[len(b.text)-maxLog:]...)
 	}
 	return len(p), nil
