@@ -137,8 +137,9 @@ aside:
 #   time of a test on SQLite. The driver around it, modernc.org/sqlite, is seen. The tests that
 #   build programs take the setting from GOFLAGS.
 # - On database servers, checks with one caller: the code of store is the same as on SQLite, where
-#   all checks run (storetest.Options.Sampled). TestStoreBehindPooler and TestStoreInText are
-#   TestStore once more over another protocol. TestMigrations runs on SQLite alone.
+#   all checks run (storetest.Options.Sampled). On the model too: it has one lock, held throughout.
+#   TestStoreBehindPooler and TestStoreInText are TestStore once more over another protocol.
+#   TestMigrations runs on SQLite alone.
 # - Tests with one caller, and many rows, large ones or many cases; tests that read files or call one
 #   function again and again; and simulations of hours in which the same happens every minute, if
 #   shorter ones of the package start the same goroutines (SERIAL).
