@@ -113,7 +113,7 @@ func TestStore(t *testing.T) {
 				s := migrated(sub, c)
 				storetest.Empty(sub, c)
 				return s
-			}, storetest.Options{Slow: true, SecondFace: name == "proxy"})
+			}, storetest.Options{Slow: true, Sampled: true, SecondFace: name == "proxy"})
 		})
 	}
 }
