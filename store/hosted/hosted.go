@@ -30,6 +30,12 @@
 //     With more committers, writes would queue at D1. In the queue here they share requests.
 //   - After "overloaded" or status 429, further requests make the overload worse. So batches
 //     are refused here for a while and no request is sent.
+//
+// # Durability
+//
+// A commit is as durable as D1 makes it: D1 has no setting for it, and nothing in its answer
+// tells. This package takes a batch for stored once D1 answered that it succeeded. It treats
+// Lazy statements (store.Stmt) like all others.
 package hosted
 
 import (
