@@ -248,6 +248,8 @@
 //     one. The rows say how many matches were acted on, which no other statement can tell: a job
 //     that was read as dead may have changed since. The alternative was to add up the changed rows
 //     after the batch, in a commit of its own. A crash between the two commits loses a count.
+//   - A slice of a redrive picks nothing. Its runs were redriven by Transits before, one commit a run,
+//     and the batch adds its number of them (Slice.Acted). A crash in between loses this number.
 //   - A pick of jobs locks them and skips jobs that another batch has locked, as a claim does. If
 //     jobs are left out, the cursor stays, and the next slice finds the jobs that still match.
 //   - A slice locks the lines of its jobs first, then the operation, then jobs or events, then gates.

@@ -8,6 +8,10 @@
 // allows the next slice. So a worker that vanishes, a function that ends and two workers need no
 // code here: leases and the fence of a slice cover them.
 //
+// The runs of a redrive are the exception: each is redriven in a commit of its own, before the commit
+// that counts the slice (Doer.redrive). If the process ends between these commits, those runs are
+// redriven and not counted. The next slice does not redrive them again, since they are no matches.
+//
 //	POST /api/operations ─▶ row + event + job ─▶ worker ─▶ Doer: slice, slice, ... ─▶ job completed
 //
 // A record that was made, died or failed after the operation was made is no match. So an operation never
