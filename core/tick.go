@@ -12,8 +12,8 @@ type Budget struct {
 	// Until is when the tick stops starting new work. Zero means no limit.
 	Until time.Time
 
-	// Rest is the longest wait between two looks for work while no work is due. Zero means
-	// to return instead of waiting.
+	// Rest is about the longest wait between two looks for work while no work is due: a worker
+	// makes each wait up to a quarter shorter or longer. Zero means to return instead of waiting.
 	Rest time.Duration
 
 	// Brief makes a tick with a Rest return as soon as three conditions hold: no work is

@@ -60,9 +60,9 @@ type Deps struct {
 	// running at the start have no worker. It holds for SQLite.
 	SoleTaker bool
 
-	// Rest is the longest wait of the worker between two looks, when nothing wakes it and
-	// no job is known to be due. An event that another process stored may be delivered so
-	// much later. Rest is also for how long the answer to a health check is used. Zero
+	// Rest is the mean wait of the worker between two looks, when nothing wakes it and no job
+	// is known to be due. Each wait is up to a quarter shorter or longer. An event that another
+	// process stored may be delivered so much later. Rest is also for how long the answer to a health check is used. Zero
 	// means DefaultRest.
 	Rest time.Duration
 

@@ -33,8 +33,8 @@ func NewBreakers(store BreakerStore, clock core.Clock, lanes []core.Lane) *Break
 
 // Reset closes the circuit breaker of a handler and resets its failures. It returns whether
 // the breaker was open. Deliveries start slowly, as after a successful probe. Each process
-// notices the change at its next look at the database, within a second, or within five
-// seconds for hosted_sql. The refusal of a handler that is not configured is ErrHandler.
+// notices the change at its next look at the database, within 1.25 s, or within 6.25 s for
+// hosted_sql. The refusal of a handler that is not configured is ErrHandler.
 func (b *Breakers) Reset(ctx context.Context, handler string) (bool, error) {
 	lane := core.HandlerLane(handler)
 	if !b.known[lane] {

@@ -96,7 +96,7 @@ func (h *Holds) of(ctx context.Context, now time.Time, lane core.Lane) (core.Hol
 
 // Release ends the hold of a lane. It returns whether the lane was held. The jobs of a handler
 // or workflow go on slowly, as after a circuit breaker closed. Each process notices the change
-// at its next look at the database, within a second, or within five seconds for hosted_sql.
+// at its next look at the database, within 1.25 s, or within 6.25 s for hosted_sql.
 // Release refuses a lane that is neither held nor configured.
 func (h *Holds) Release(ctx context.Context, lane core.Lane) (bool, error) {
 	released, err := h.store.Unhold(audited(ctx, core.AuditRelease, string(lane)), h.clock(), lane)
