@@ -1,6 +1,8 @@
 package store
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,25 +14,54 @@ func TestColumnPlaces(t *testing.T) {
 	split := func(columns string) []string { return strings.Split(columns, ", ") }
 	jobs, events, steps, runs := split(jobStored), split(eventStored), split(stepColumns), split(runRest)
 	for _, tt := range []struct {
-		name      string
-		got, want int
+		name, file string
+		got, want  int
 	}{
-		{"takenStep", takenStep, len(jobs) + len(events)},
-		{"takenRun", takenRun, len(jobs) + len(events) + len(steps)},
-		{"stepWidth", stepWidth, len(steps)},
-		{"situationWidth", situationWidth, len(steps) + len(runs)},
-		{"stateAt", stateAt, slices.Index(steps, "state")},
-		{"outputAt", outputAt, slices.Index(steps, "output")},
-		{"stateInAt", stateInAt, slices.Index(steps, "state_in")},
-		{"outputInAt", outputInAt, slices.Index(steps, "output_in")},
-		{"abovePath", abovePath, slices.Index(split(aboveColumns), "path")},
-		{"eventRowSource", eventRowSource, slices.Index(events, "source")},
-		{"eventRowDeliveryID", eventRowDeliveryID, slices.Index(events, "delivery_id")},
-		{"straySince", straySince, len(split("lane, " + gateState))},
+		{"takenStep", "columns.go", takenStep, len(jobs) + len(events)},
+		{"takenRun", "columns.go", takenRun, len(jobs) + len(events) + len(steps)},
+		{"stepWidth", "runcolumns.go", stepWidth, len(steps)},
+		{"situationWidth", "runcolumns.go", situationWidth, len(steps) + len(runs)},
+		{"stateAt", "runcolumns.go", stateAt, slices.Index(steps, "state")},
+		{"outputAt", "runcolumns.go", outputAt, slices.Index(steps, "output")},
+		{"stateInAt", "runcolumns.go", stateInAt, slices.Index(steps, "state_in")},
+		{"outputInAt", "runcolumns.go", outputInAt, slices.Index(steps, "output_in")},
+		{"abovePath", "runcolumns.go", abovePath, slices.Index(split(aboveColumns), "path")},
+		{"eventRowSource", "inbox.go", eventRowSource, slices.Index(events, "source")},
+		{"eventRowDeliveryID", "inbox.go", eventRowDeliveryID, slices.Index(events, "delivery_id")},
+		{"straySince", "gates.go", straySince, len(split("lane, " + gateState))},
 	} {
 		if tt.got != tt.want {
-			t.Errorf("the constant %s is %d, want %d: a list of columns has changed", tt.name, tt.got, tt.want)
+			t.Errorf("the constant %s in store/%s is %d, want %d: a list of columns has changed", tt.name, tt.file, tt.got, tt.want)
 		}
+	}
+}
+
+// TestInsertsAreInTheGuide: the guide to a new column names each statement that inserts jobs or
+// events, so that a contributor finds all lists of values.
+func TestInsertsAreInTheGuide(t *testing.T) {
+	const path = "../.github/CONTRIBUTING.md"
+	guide, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	insert, found := regexp.MustCompile(`(\w+): +(?:onPicks\(|writing\("\w+", d\.insert(?:IfAbsent)?\("(?:jobs|events)")`), 0
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range insert.FindAllStringSubmatch(string(text), -1) {
+			if found++; !strings.Contains(string(guide), "`"+name[1]+"`") {
+				t.Errorf("%s, A column: it does not name the statement %s of store/%s", path, name[1], source)
+			}
+		}
+	}
+	if found != 13 {
+		t.Errorf("%d statements insert jobs or events, and %s counts 9 and 4: correct it, and this number", found, path)
 	}
 }
 
