@@ -144,7 +144,7 @@ func (h *haul) judge(homes []home) (wrong []string) {
 	}
 	for _, h := range homes {
 		if !used[h] {
-			wrong = append(wrong, fmt.Sprintf("no secret of %s is in %s, where it may be because %s", h.canary, h.place, h.why))
+			wrong = append(wrong, fmt.Sprintf("expected and not seen (no leak): a secret of %s in %s, because %s. If it does not get there any more, remove this home", h.canary, h.place, h.why))
 		}
 	}
 	return wrong
@@ -180,7 +180,7 @@ func TestHaul(t *testing.T) {
 		t.Errorf("found in %q, want %q", got, want)
 	}
 	homes := []home{{"api.*", "basic*", "of the test"}, {"api.auth_token", "hex", "of the test"}, {"queues*", "hex", "of the test"}}
-	if got := h.judge(homes); len(got) != len(lost)-4+1 || !strings.Contains(got[len(got)-1], "no secret of queues* is in hex") {
+	if got := h.judge(homes); len(got) != len(lost)-4+1 || !strings.Contains(got[len(got)-1], "a secret of queues* in hex") {
 		t.Errorf("judged %q, want the four that have no home and a home that is not needed", got)
 	}
 }
