@@ -42,8 +42,8 @@ func newBreakerReset(a *app) *cobra.Command {
 		Short: "Close the circuit breaker of a handler now",
 		Long: `Close the circuit breaker of a handler, for when the handler works again and the jobs
 are not to wait for the next probe. Deliveries go on slowly for ten seconds. If they
-still fail, the breaker opens again. A running gateway notices within a second, with
-hosted_sql within five.`,
+still fail, the breaker opens again. A running gateway notices within 1.25 s, with
+hosted_sql within 6.25 s.`,
 		Example: `  gateway breaker reset billing
   gateway breaker reset billing --url https://events.example.com`,
 		Args:              arguments(1, 1, "the handler"),

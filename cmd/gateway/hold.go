@@ -133,7 +133,7 @@ func newRelease(a *app) *cobra.Command {
 		Short: "Let a held handler, queue, workflow or source go on",
 		Long: `End the hold of a handler, queue, workflow or source. Deliveries and steps go on slowly
 for ten seconds, as after a circuit breaker closed; consumers of a queue get messages at
-once. A running gateway notices within a second, with hosted_sql within five. A schedule
+once. A running gateway notices within 1.25 s, with hosted_sql within 6.25 s. A schedule
 goes on with its next time, and does not make up for the times that were skipped.`,
 		Example: `  gateway release billing
   gateway release queue/orders --url https://events.example.com`,
