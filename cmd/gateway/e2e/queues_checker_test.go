@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,7 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	c := &crew{gateways: fleet, misses: map[string]int{}}
 
 	began := time.Now()
+	skew := watchClocks(fleet)
 	l.start(pullSenders)
 	c.start(t)
 	for range kills {
@@ -109,11 +111,12 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	checkSum(t, q)
 	dead := q.dead()
 	fleet[0].awaitIdle(outageLease + 10*time.Second)
+	skewed := skew()
 	for _, g := range fleet {
 		g.stop()
 	}
 
-	v := c.rule(pullVisibility)
+	v := c.rule(pullVisibility, skewed)
 	t.Logf("%d processes, %d kills, %.1f s: messages %d, acked %d, dead %d, deliveries %d, of those again %d, where an overlap would have shown %d",
 		processes, kills, took.Seconds(), v.messages, c.acked(), len(dead), v.deliveries, v.again, v.telling)
 	t.Logf("late acks, nacks and extends by receipt %d in %d requests, attempts without a consumer %d, unread answers %d, cut %d, without an answer %v; posts without 202 %v",
@@ -129,6 +132,40 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	db.holds(l.acceptedIDs())
 	checkEnds(t, db, v, dead)
 	checkAlerted(t, r, dead)
+}
+
+// watchClocks asks the gateways how far their clocks are from the machine's, until skew is called, which returns
+// how far they were apart at most. Each has measured the clock of the database, and is wrong by half of a
+// round trip at most. A busy machine makes round trips long.
+func watchClocks(fleet []*gateway) (skew func() time.Duration) {
+	var mu sync.Mutex
+	var least, most float64
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	for _, g := range fleet {
+		url := g.url("/metrics")
+		asking.Go(func() {
+			for {
+				// A gateway that was killed does not answer.
+				if a, err := fetch(oneShot, request{method: http.MethodGet, url: url}); err == nil {
+					offset, _ := strconv.ParseFloat(sample(a.body, "gateway_clock_offset_seconds"), 64)
+					mu.Lock()
+					least, most = min(least, offset), max(most, offset)
+					mu.Unlock()
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() time.Duration {
+		close(done)
+		asking.Wait()
+		return time.Duration((most - least) * float64(time.Second))
+	}
 }
 
 // checkSum compares the API's counts of the queue with the database, while no consumer is

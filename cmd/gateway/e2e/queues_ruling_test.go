@@ -106,19 +106,20 @@ const (
 type judge struct {
 	*ruling
 	visibility time.Duration
+	early      time.Duration        // how much earlier than by the consumer's own clock a message may be visible
 	holdings   map[string][]holding // by message, in the order of their attempts
 	sayings    map[string][]*word   // by message, in the order of the requests
 	mustBe     map[*word]int        // for how many of its messages a word must succeed
 	cannotBe   map[*word]int        // for how many of its messages a word must fail
 }
 
-// rule checks notes. Each of its objections is certain: if an answer is missing or ambiguous,
-// it decides for the gateway.
-func (n *notes) rule(visibility time.Duration) *ruling {
+// rule checks notes of gateways whose clocks differ by up to skew. Each of its objections is certain: if
+// an answer is missing or ambiguous, it decides for the gateway.
+func (n *notes) rule(visibility, skew time.Duration) *ruling {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	j := &judge{
-		ruling: &ruling{deliveries: len(n.holdings), done: map[string]bool{}}, visibility: visibility,
+		ruling: &ruling{deliveries: len(n.holdings), done: map[string]bool{}}, visibility: visibility, early: inherited + skew,
 		holdings: map[string][]holding{}, sayings: map[string][]*word{}, mustBe: map[*word]int{}, cannotBe: map[*word]int{},
 	}
 	for _, h := range n.holdings {
@@ -164,7 +165,7 @@ func (j *judge) message(m string, hs []holding) {
 			j.object("message %s: attempt %d was delivered twice", m, h.attempt)
 		case next.got.Before(h.asked):
 			j.object("message %s: attempt %d came before attempt %d", m, next.attempt, h.attempt)
-		case next.got.Before(free.Add(-inherited)):
+		case next.got.Before(free.Add(-j.early)):
 			j.object("message %s: attempt %d came %v before attempt %d was over", m, next.attempt, free.Sub(next.got), h.attempt)
 		}
 	}
@@ -180,7 +181,7 @@ func (j *judge) follow(h holding) (free time.Time) {
 		if !w.by(h) {
 			continue
 		}
-		if held && w.answered.Before(free.Add(-inherited)) && !j.ended(h.message, w) {
+		if held && w.answered.Before(free.Add(-j.early)) && !j.ended(h.message, w) {
 			j.mustBe[w]++
 		}
 		if gone || j.superseded(h, w) {
@@ -308,7 +309,7 @@ func TestRuling(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n := &notes{holdings: tt.holdings, words: tt.words, blind: tt.blind}
-			got := n.rule(visible * unit).wrong
+			got := n.rule(visible*unit, 0).wrong
 			if found := slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, tt.wrong) }); found != (tt.wrong != "") {
 				t.Errorf("objections: %q, want one with %q", got, tt.wrong)
 			}

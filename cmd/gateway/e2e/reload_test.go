@@ -58,7 +58,12 @@ func (g *gateway) series(name string) string {
 	if err != nil {
 		g.t.Error(err)
 	}
-	_, value, _ := strings.Cut("\n"+a.body, "\n"+name+" ")
+	return sample(a.body, name)
+}
+
+// sample returns the value of a metric in a reply of /metrics.
+func sample(metrics, name string) string {
+	_, value, _ := strings.Cut("\n"+metrics, "\n"+name+" ")
 	value, _, _ = strings.Cut(value, "\n")
 	return value
 }
