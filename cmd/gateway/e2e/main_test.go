@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		os.Exit(beTabs(given))
 	}
 	// Most tests wait for processes and for times that cannot be shortened.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	// A shell without job control starts background jobs with SIGINT ignored, and programs
