@@ -119,7 +119,7 @@ func TestErrorsAreShared(t *testing.T) {
 	for _, tt := range []struct {
 		jobs int
 		used time.Duration
-	}{{0, 0}, {1, time.Millisecond}, {3000, 3 * time.Second}, {10_000, 10 * time.Second}, {11_000, 10 * time.Second}} {
+	}{{0, 0}, {1, time.Millisecond}, {3000, 3 * time.Second}, {core.MaxFailures, 8 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			j, d := manyFailed(tt.jobs, 0)
 			asked := func(after time.Duration, f core.FailureFilter) int {
