@@ -126,6 +126,16 @@ func closesAgain(r *rig) {
 	r.wantGate("that was closed", core.Gate{ClosedAt: r.now.Add(-time.Second)})
 }
 
+// A breaker that a probe closed in the same millisecond was not closed by the operator.
+func closesNone(r *rig) {
+	j := r.takeProbe()
+	r.settle(r.verdict(j, core.Success))
+	want := core.Gate{ClosedAt: r.now, MovedBy: j.ID}
+	r.wantGate("that a probe closed", want)
+	r.equal("breakers that CloseBreakers closed at the same time", len(r.closeBreakers(r.lane)), 0)
+	r.wantGate("that was closed before", want)
+}
+
 // The outcome of a probe that was sent before an operator closed the breaker must not open it
 // again by itself.
 func closesUnderProbe(r *rig) {

@@ -95,6 +95,7 @@ var worklistGates = []check{
 	{saysCloses, "", closes},
 	{saysClosed, "", closesSome},
 	{saysCloseSame, "", closesAgain},
+	{saysCloseSame, "after a probe closed it", closesNone},
 	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
 	{saysProbeBack, "released jobs that are no probe", probeBackOthers},
