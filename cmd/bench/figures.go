@@ -79,15 +79,15 @@ func (f figures) latencies() []int64 {
 // subtracted: no counter is reset. A clock is a value; stop may be called once or several
 // times.
 type clock struct {
-	child                 *proc.Child
+	children              []*proc.Child
 	server                *server.Server
 	own, system, database time.Duration
 	machine               machine.CPU
 }
 
-// startClock reads all counters. child is nil if the system is this process.
-func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
-	c = clock{child: child, server: s}
+// startClock reads all counters. There are no children if the system is this process.
+func startClock(s *server.Server, children ...*proc.Child) (c clock, err error) {
+	c = clock{children: children, server: s}
 	if c.machine, err = machine.Usage(); err != nil {
 		return c, err
 	}
@@ -97,8 +97,9 @@ func startClock(child *proc.Child, s *server.Server) (c clock, err error) {
 	if c.database, err = s.CPU(); err != nil {
 		return c, err
 	}
-	if child != nil {
-		c.system, err = child.CPU()
+	for _, child := range children {
+		used, childErr := child.CPU()
+		c.system, err = c.system+used, errors.Join(err, childErr)
 	}
 	return c, err
 }
@@ -115,7 +116,7 @@ func (s spending) all() time.Duration { return s.system + s.server + s.own }
 
 // stop returns the CPU time spent since startClock.
 func (c clock) stop() (s spending, err error) {
-	now, err := startClock(c.child, c.server)
+	now, err := startClock(c.server, c.children...)
 	if err != nil {
 		return s, err
 	}

@@ -114,7 +114,7 @@ func (b *bench) share(ctx context.Context, n int) (spent bill, err error) {
 	return spent, err
 }
 
-// A fleet is several processes on one database, with one sink.
+// A fleet is several processes on one database, with one sink. The child of running is the first of them.
 type fleet struct {
 	running
 	ports    []*ports.Port
@@ -142,8 +142,11 @@ func (f *fleet) launch(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		f.children = append(f.children, child)
+		if f.children = append(f.children, child); i > 0 {
+			f.also = append(f.also, child.Addr)
+		}
 	}
+	f.child = f.children[0]
 	return nil
 }
 
@@ -165,59 +168,38 @@ func (f *fleet) stop() (err error) {
 // drive posts the warm-up and the measured events, and then watches the fleet without any.
 func (f *fleet) drive(ctx context.Context, b *bench, sh shape) (warm, measured *load.Result, spent bill, err error) {
 	spent = bill{events: sh.events, processes: len(f.children), idleTime: b.opts.idle}
-	if warm, err = f.post(ctx, sh, 0, sh.warm); err != nil {
+	if warm, err = b.post(ctx, &f.running, sh, 0, sh.warm); err != nil {
 		return nil, nil, spent, err
 	}
-	spent.work, spent.cpu, err = f.watch(ctx, b, func() error {
-		measured, err = f.post(ctx, sh, sh.warm, sh.events)
+	clock, err := startClock(b.site.server, f.children...)
+	if err != nil {
+		return warm, nil, spent, err
+	}
+	spent.work, err = f.watch(ctx, func() error {
+		measured, err = b.post(ctx, &f.running, sh, sh.warm, sh.events)
 		return err
 	})
-	if err != nil {
+	used, clockErr := clock.stop()
+	if err := errors.Join(err, clockErr); err != nil {
 		return warm, measured, spent, err
 	}
+	spent.cpu = used.system + used.server
+	b.report.disturbed(used.others, used.steal)
 	// Settling the last jobs is not part of idling.
 	if err := pause(ctx, time.Second); err != nil {
 		return warm, measured, spent, err
 	}
-	spent.idle, _, err = f.watch(ctx, b, func() error { return pause(ctx, b.opts.idle) })
+	spent.idle, err = f.watch(ctx, func() error { return pause(ctx, b.opts.idle) })
 	return warm, measured, spent, err
 }
 
-// post sends events and waits for their deliveries.
-func (f *fleet) post(ctx context.Context, sh shape, first, count int) (*load.Result, error) {
-	plan := load.Plan{Path: postPath, Size: bodySize, First: first, Count: count, Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout}
-	for _, c := range f.children {
-		plan.Also = append(plan.Also, c.Addr)
-	}
-	plan.Addr, plan.Also = plan.Also[0], plan.Also[1:]
-	res, err := load.Run(ctx, plan)
-	if err == nil {
-		await(ctx, f.sink, first, res)
-	}
-	return res, err
-}
-
-// watch returns what the server did during a call, and the CPU time of the processes and the server.
-func (f *fleet) watch(ctx context.Context, b *bench, during func() error) (work server.Work, cpu time.Duration, err error) {
+// watch returns what the server did during a call.
+func (f *fleet) watch(ctx context.Context, during func() error) (server.Work, error) {
 	stop, err := f.database.Watch(ctx)
 	if err != nil {
-		return work, 0, err
+		return server.Work{}, err
 	}
-	before, err := f.cpu(b)
-	if err == nil {
-		err = during()
-	}
-	after, cpuErr := f.cpu(b)
+	err = during()
 	work, watchErr := stop()
-	return work, after - before, errors.Join(err, cpuErr, watchErr)
-}
-
-// cpu is the CPU time of the processes and the server so far.
-func (f *fleet) cpu(b *bench) (sum time.Duration, err error) {
-	sum, err = b.site.server.CPU()
-	for _, c := range f.children {
-		used, childErr := c.CPU()
-		sum, err = sum+used, errors.Join(err, childErr)
-	}
-	return sum, err
+	return work, errors.Join(err, watchErr)
 }

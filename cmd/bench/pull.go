@@ -147,7 +147,7 @@ func (b *bench) drainQueue(ctx context.Context, s system) (d drained, err error)
 		for _, p := range sh.parts() {
 			posted, err := b.post(ctx, r, sh, p.First, p.Count)
 			if err == nil {
-				d, err = b.consumeAll(ctx, r.child, all, p)
+				d, err = b.consumeAll(ctx, all, p, r.child)
 			}
 			if err != nil {
 				return err
@@ -180,7 +180,7 @@ func (b *bench) drainTable(ctx context.Context, s system) (d drained, err error)
 		if err := q.Fill(ctx, p.First, p.Count, bodySize); err != nil {
 			return d, err
 		}
-		if d, err = b.consumeAll(ctx, nil, slices.Repeat([]consume.Consumer{q}, consumers), p); err != nil {
+		if d, err = b.consumeAll(ctx, slices.Repeat([]consume.Consumer{q}, consumers), p); err != nil {
 			return d, err
 		}
 		b.judge(s, p, d.consumed)
@@ -188,10 +188,10 @@ func (b *bench) drainTable(ctx context.Context, s system) (d drained, err error)
 	return d, nil
 }
 
-// consumeAll makes consumers empty a queue. The child is the queue's system, nil if that is
+// consumeAll makes consumers empty a queue. The child is the queue's system; there is none if that is
 // this process.
-func (b *bench) consumeAll(ctx context.Context, child *proc.Child, all []consume.Consumer, p consume.Plan) (d drained, err error) {
-	clock, err := startClock(child, b.site.server)
+func (b *bench) consumeAll(ctx context.Context, all []consume.Consumer, p consume.Plan, child ...*proc.Child) (d drained, err error) {
+	clock, err := startClock(b.site.server, child...)
 	if err != nil {
 		return d, err
 	}

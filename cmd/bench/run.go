@@ -43,6 +43,7 @@ type running struct {
 	port  *ports.Port // the child listens on it
 	sink  *sink.Sink
 	child *proc.Child
+	also  []string // addresses of further processes of it, see fleet
 }
 
 // launch starts a system in its place. The sink listens before the system starts, since a
@@ -133,7 +134,7 @@ func (b *bench) drive(ctx context.Context, r *running, sh shape) (warm *load.Res
 	}
 	// The clock covers the posting and the deliveries, and no more: reading the sink afterwards
 	// is the benchmark's own work.
-	clock, err := startClock(r.child, b.site.server)
+	clock, err := startClock(b.site.server, r.child)
 	if err != nil {
 		return warm, f, err
 	}
@@ -167,7 +168,7 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	}
 	// The body has the sequence number of its event, by which the sink knows it.
 	plan := load.Plan{
-		Addr: r.child.Addr, Path: postPath, Size: bodySize, First: first, Count: count, Batch: sh.batch,
+		Addr: r.child.Addr, Also: r.also, Path: postPath, Size: bodySize, First: first, Count: count, Batch: sh.batch,
 		Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout,
 	}
 	if sh.batch > 0 {

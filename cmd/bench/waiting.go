@@ -127,7 +127,7 @@ func (b *bench) deliver(ctx context.Context, s system, w backlogRun) (f figures,
 // with bodies have come, or until no further one comes.
 func (b *bench) watch(ctx context.Context, r *running, w backlogRun) (f figures, err error) {
 	r.sink.Wait(ctx, w.warm, stall)
-	clock, err := startClock(r.child, b.site.server)
+	clock, err := startClock(b.site.server, r.child)
 	if err != nil {
 		return f, err
 	}

@@ -1,5 +1,5 @@
-// Package server starts the databases under measurement, each on a medium, and makes a
-// fresh database for every run.
+// Package server starts the databases under measurement, each on a medium, makes a fresh
+// database for every run, and says what a server did meanwhile.
 //
 // The idea to know: the speed of a database depends on its syncs and on the CPU that is
 // left to it. The medium fixes both, and both are measured. The server is a child of this
