@@ -94,8 +94,8 @@ var worklistGates = []check{
 	// Operators and workers that stop.
 	{saysCloses, "", closes},
 	{saysClosed, "", closesSome},
+	{saysClosed, "closed by a probe at the same time", closesNone},
 	{saysCloseSame, "", closesAgain},
-	{saysCloseSame, "after a probe closed it", closesNone},
 	{saysProbeLeft, "", closesUnderProbe},
 	{saysProbeBack, "", probeBack},
 	{saysProbeBack, "released jobs that are no probe", probeBackOthers},
