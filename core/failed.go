@@ -4,7 +4,7 @@ import "time"
 
 // Limits of [Ledger.Failures].
 const (
-	MaxFailures    = 8000   // how many jobs one call returns: with a million stored, within 100 ms on SQLite
+	MaxFailures    = 8000   // how many jobs one call returns
 	FailureReach   = 20_000 // how many unfinished jobs of a lane it reads
 	MaxFailureText = 512    // how many bytes of an error it returns; the errors of deliveries have no more
 )

@@ -62,8 +62,8 @@ type Deps struct {
 
 	// Rest is the mean wait of the worker between two looks, when nothing wakes it and no job
 	// is known to be due. Each wait is up to a quarter shorter or longer. An event that another
-	// process stored may be delivered so much later. Rest is also for how long the answer to a health check is used. Zero
-	// means DefaultRest.
+	// process stored may be delivered so much later. Rest is also for how long the answer to a
+	// health check is used. Zero means DefaultRest.
 	Rest time.Duration
 
 	// MaxReply bounds replies with messages; see web.QueuesOptions.

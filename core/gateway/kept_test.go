@@ -12,7 +12,7 @@ import (
 	record "github.com/eventgateway/gateway/core/wire"
 )
 
-// manyFailed is a store with very many failed jobs, so that an answer with their errors is used for ten
+// manyFailed is a store with very many failed jobs, so that an answer with their errors is used for
 // seconds. Slices of operations wait until the test lets them go.
 type manyFailed struct {
 	core.Store

@@ -220,6 +220,7 @@ func beTabs(given string) int {
 	default:
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(calls); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
