@@ -282,10 +282,11 @@ func newLineListSQL(d Dialect) lineListSQL {
 			AND line IS NOT NULL ORDER BY id LIMIT {limit}`)),
 		linesHeld: reading("lines_held", d.selectRows(`jobs.id AS job, jobs.line AS line`, "jobs{use PRIMARY}", refGuard+` AND jobs.line IS NOT NULL`)),
 
-		fillSlots: writing("fill_slots", d.insertIfAbsent("line_slots", slotColumns,
+		// The lines are locked, and each has one row in a statement, so no slot is taken twice.
+		fillSlots: writing("fill_slots", d.insert("line_slots", slotColumns,
 			`line_places.line, `+freeSlotOf("line_places")+`, line_places.job_id, line_places.place, 0`, "line_places{use PRIMARY}",
 			`line_places.line = r.line AND line_places.place = (SELECT p.place FROM line_places AS p{use PRIMARY} WHERE p.line = r.same ORDER BY p.place LIMIT 1)
-			AND `+freeSlotOf("line_places")+` <= r#highest + 0`, "line")),
+			AND `+freeSlotOf("line_places")+` <= r#highest + 0`)),
 		reviveHolders: writing("revive_holders", d.updateRows("jobs", "status = 'available', due_at = r#now, "+revivedBudget, `jobs.id = r.id AND jobs.status = r.status AND `+hasSlot)),
 		startLines: writing("start_lines", d.updateRows("line_slots", `stopped_at = 0`,
 			`line_slots.line = r.line AND line_slots.job_id = r.job AND COALESCE((SELECT jobs.status FROM jobs WHERE jobs.id = r.same), '') <> 'dead'`)),

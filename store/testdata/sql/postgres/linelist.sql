@@ -92,7 +92,6 @@ WHERE line_places.line = r.line_
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END <= r.highest_ + 0
-ON CONFLICT DO NOTHING
 
 -- revive_holders
 UPDATE jobs

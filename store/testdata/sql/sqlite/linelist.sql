@@ -92,7 +92,6 @@ WHERE line_places.line = ?
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END <= ? + 0
-ON CONFLICT DO NOTHING
 
 -- revive_holders
 UPDATE jobs
