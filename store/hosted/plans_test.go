@@ -20,7 +20,7 @@ import (
 )
 
 // intoJobs begins a statement that fills jobs. Columns that it leaves out have their defaults.
-const intoJobs = `INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+const intoJobs = `INSERT OR IGNORE INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
 	created_at, finished_at) `
 
 // An explainer is a connection that explains each statement and records how many rows D1 read for
@@ -119,31 +119,32 @@ const busyLane = core.Lane("handler/busy")
 
 // seed fills a database with due jobs of one lane, with finished jobs that have an attempt each,
 // and with an event for each 1,000 jobs. Each statement writes at most 100,000 rows, to stay
-// within the timeout of a try.
+// within the timeout of a try. A statement may be sent again: workerd closes a connection after
+// 5 s without a request, also if the next one is already on its way.
 func seed(t *testing.T, c *Conn, due, finished int) {
 	t.Helper()
 	const piece = 100_000
 	fill := func(n int, sql string) {
 		for from := 0; from < n; from += piece {
 			numbers := fmt.Sprintf("WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", from+1, min(from+piece, n))
-			if _, err := c.Batch(context.Background(), store.Stmt{Name: "seed", SQL: numbers + sql, Once: true}); err != nil {
+			if _, err := c.Batch(context.Background(), store.Stmt{Name: "seed", SQL: numbers + sql}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	fill(max(due, finished)/1000+1, `INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`)
+	fill(max(due, finished)/1000+1, `INSERT OR IGNORE INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at) SELECT printf('0%010d', i), 'shop', 'order', '{}', 'application/json', '', NULL, 1000 + i FROM n`)
 	fill(due, intoJobs+`SELECT printf('D%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
 		'available', 0, 3, 1000 + i, NULL, '', 1000 + i, NULL FROM n`)
 	fill(finished, intoJobs+`SELECT printf('F%010d', i), printf('0%010d', 1 + i / 1000), '`+string(busyLane)+`', NULL,
 		'completed', 1, 3, NULL, NULL, '', 1000 + i, 1500 + i FROM n`)
-	fill(finished/10, `INSERT INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
+	fill(finished/10, `INSERT OR IGNORE INTO runs SELECT printf('R%010d', i), 'none', printf('0%010d', i), 'd', 'completed', 1, 1, 'one', '{}', '',
 		NULL, 1000 + i, 1000 + i, 1500 + i, 0, NULL FROM n`)
-	fill(finished/10, `INSERT INTO step_texts SELECT printf('R%010d', i), 'N', '{}' FROM n`)
-	fill(finished/10, `INSERT INTO steps SELECT printf('S%010d', i), printf('R%010d', i), 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}',
+	fill(finished/10, `INSERT OR IGNORE INTO step_texts SELECT printf('R%010d', i), 'N', '{}' FROM n`)
+	fill(finished/10, `INSERT OR IGNORE INTO steps SELECT printf('S%010d', i), printf('R%010d', i), 1, NULL, '', 'one', 'one', 'http', 'succeeded', 1, '{}', '{}',
 		'', '', '', printf('R%010d', i), 1000 + i, 1500 + i, NULL, NULL, NULL FROM n`)
-	fill(finished/10, `INSERT INTO history SELECT printf('R%010d', i), 1, printf('M%010d', i), 1000, 1, 'completed', '', '' FROM n`)
-	fill(finished/10, `INSERT INTO callbacks SELECT printf('T%010d', i), printf('R%010d', i), printf('S%010d', i), 1000 FROM n`)
-	fill(finished, `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
+	fill(finished/10, `INSERT OR IGNORE INTO history SELECT printf('R%010d', i), 1, printf('M%010d', i), 1000, 1, 'completed', '', '' FROM n`)
+	fill(finished/10, `INSERT OR IGNORE INTO callbacks SELECT printf('T%010d', i), printf('R%010d', i), printf('S%010d', i), 1000 FROM n`)
+	fill(finished, `INSERT OR IGNORE INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
 }
 
 // walks are the statements that read along an index until they have counted or changed enough
