@@ -81,7 +81,8 @@ func TestSmallestRound(t *testing.T) {
 	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, at 200/s, gateway: "}
 	lines := []string{"a key an event: rate, gateway: ", "one key: rate, gateway, without lines: ", "3 x 10k jobs that are not due: rate, gateway: "}
 	waiting := []string{"backlog of 1k keys evenly: rate, gateway: ", "one key with 10k waiting: time an event, gateway, 1k waiting: "}
-	shared := []string{"2 processes, 50/s each: statements an event, gateway: ", "2 processes, 50/s each: log an event, gateway, one process: "}
+	shared := []string{"2 processes, 50/s each: statements an event, gateway: ", "2 processes, 50/s each: log an event, gateway, one process: ",
+		"one process, 1k lanes: statements an event, gateway, one process, one lane: ", "2 processes, 50/s each, 1k lanes: CPU an event, with server, gateway, one process: "}
 	pgbench, withPgbench := []string{"postgres on 1ms"}, []string(nil)
 	if server.FindPgbench() != "" {
 		pgbench, withPgbench = append(pgbench, "pool 32: ", "rate, pgbench: "), []string{"-pgbench"}

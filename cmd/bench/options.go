@@ -38,6 +38,7 @@ type options struct {
 	starts    int
 	slotsFull time.Duration // how long all slots are kept busy
 	processes []int         // how many gateways share a database; the first is 1
+	lanes     int           // handlers of their runs with many
 
 	stored int // events of a database that operators look at, and jobs that wait
 	asks   int // of each of the questions of operators
@@ -112,9 +113,10 @@ func (o options) complete(quick bool) (options, error) {
 	rounds, events, held := 3, 8_000, 1_000_000
 	o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second, 200, 10*time.Second, 10, 2*time.Second
 	o.asks, o.purges, o.processes = 200, purgeRuns(quick), []int{1, 2, 4, 8}
+	o.lanes = 10_000
 	if quick {
 		rounds, events, held = 1, 3_000, 20_000
-		o.asks, o.processes = 10, []int{1, 2}
+		o.asks, o.processes, o.lanes = 10, []int{1, 2}, 1000
 		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 100, 2*time.Second, 3, time.Second/2
 	}
 	if o.rounds == 0 {

@@ -18,6 +18,7 @@ import (
 
 const (
 	aloneName    = "gateway, one process"
+	oneLaneName  = "gateway, one process, one lane"
 	processRate  = 50 // events a second of a process
 	processTime  = 10 // seconds
 	processConns = 8  // of a process
@@ -53,7 +54,8 @@ func (b bill) each(sum float64) float64 { return sum / float64(max(1, b.events))
 // processes measures what an event costs if several gateways share a database, beside the same with one. Each
 // process gets as many events, since processes are added as events become more. All together are far below
 // what the machine can do: there, the events of a commit would become more, and hide what processes do
-// because of each other.
+// because of each other. The events go to one handler, whose lane is hot, or to many handlers in turns. One
+// process with many is measured beside one process with one.
 func (b *bench) processes(ctx context.Context) (err error) {
 	if !b.opts.measures(gatewayName) {
 		return nil
@@ -64,41 +66,59 @@ func (b *bench) processes(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	for range b.opts.rounds {
-		var alone bill
-		for _, n := range b.opts.processes {
-			spent, err := b.share(ctx, n)
-			if err != nil {
-				return fmt.Errorf("%d processes: %w", n, err)
-			}
-			if n == 1 {
-				alone = spent
-				continue
-			}
-			for _, row := range billRows {
-				m := measure{fmt.Sprintf("%d processes, %d/s each: %s", n, processRate, row.name), row.unit, row.aim, []string{aloneName}}
-				b.add(m, b.systems[0], row.of(spent))
-				b.add(m, system{name: aloneName}, row.of(alone))
+		alone := map[int]bill{} // by lanes
+		for _, lanes := range []int{0, b.opts.lanes} {
+			for _, n := range b.opts.processes {
+				spent, err := b.share(ctx, n, lanes)
+				if err != nil {
+					return fmt.Errorf("%d processes, %d lanes: %w", n, lanes, err)
+				}
+				label, beside := fmt.Sprintf("%d processes, %d/s each", n, processRate), aloneName
+				if lanes > 0 {
+					label += fmt.Sprintf(", %s lanes", thousands(lanes))
+				}
+				with := alone[lanes]
+				if n == 1 {
+					alone[lanes] = spent
+					label, beside, with = fmt.Sprintf("one process, %s lanes", thousands(lanes)), oneLaneName, alone[0]
+				}
+				if n > 1 || lanes > 0 {
+					b.compare(label, beside, spent, with)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// share runs gateways on a fresh database, sends events to them in turns, and returns the bill.
-func (b *bench) share(ctx context.Context, n int) (spent bill, err error) {
+// compare adds the rows of a bill beside another.
+func (b *bench) compare(label, beside string, spent, with bill) {
+	for _, row := range billRows {
+		m := measure{label + ": " + row.name, row.unit, row.aim, []string{beside}}
+		if beside == oneLaneName {
+			m.aim = none
+		}
+		b.add(m, b.systems[0], row.of(spent))
+		b.add(m, system{name: beside}, row.of(with))
+	}
+}
+
+// share runs gateways on a fresh database, sends events to them in turns, and returns the bill. lanes is how
+// many handlers the events go to, 0 for one.
+func (b *bench) share(ctx context.Context, n, lanes int) (spent bill, err error) {
 	p, err := b.place(b.systems[0])
 	if err != nil {
 		return spent, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	sh := shape{conns: n * processConns, rate: float64(n * processRate), events: n * min(b.opts.events, processTime*processRate)}
+	sh := shape{conns: n * processConns, rate: float64(n * processRate), events: n * min(b.opts.events, processTime*processRate), lanes: lanes}
 	sh.warm = warm(sh.events)
 	receiver, err := sink.Listen(sink.Config{Key: signingKey, Events: sh.total()})
 	if err != nil {
 		return spent, err
 	}
 	f := &fleet{running: running{place: *p, sink: receiver}}
-	err = f.launch(ctx, n)
+	err = f.launch(ctx, n, lanes)
 	var warm, measured *load.Result
 	if err == nil {
 		warm, measured, spent, err = f.drive(ctx, b, sh)
@@ -123,7 +143,7 @@ type fleet struct {
 
 // launch starts processes one after the other: the first makes the tables. The caller stops the fleet, also
 // after an error.
-func (f *fleet) launch(ctx context.Context, n int) error {
+func (f *fleet) launch(ctx context.Context, n, lanes int) error {
 	for i := range n {
 		dir := filepath.Join(f.dir, strconv.Itoa(i))
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -134,7 +154,7 @@ func (f *fleet) launch(ctx context.Context, n int) error {
 			return err
 		}
 		f.ports = append(f.ports, port)
-		spec, err := f.system.start(setup{dir: dir, database: f.database, addr: port.Addr(), sink: f.sink.URL()})
+		spec, err := f.system.start(setup{dir: dir, database: f.database, addr: port.Addr(), sink: f.sink.URL(), lanes: lanes})
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ type shape struct {
 	delay  time.Duration // of the sink's answers
 	steps  int           // of a workflow in place of the handler; 0 for none
 	batch  int           // events in a request; 0 for requests that are an event
+	lanes  int           // handlers that events go to in turns; 0 for one
 	key    string        // path to the key of the handler's lines; "" for no lines
 
 	before func(*running) error // called after the warm-up, may be nil
@@ -168,7 +169,7 @@ func (b *bench) post(ctx context.Context, r *running, sh shape, first, count int
 	}
 	// The body has the sequence number of its event, by which the sink knows it.
 	plan := load.Plan{
-		Addr: r.child.Addr, Also: r.also, Path: postPath, Size: bodySize, First: first, Count: count, Batch: sh.batch,
+		Addr: r.child.Addr, Also: r.also, Path: postPath, Types: sh.lanes, Size: bodySize, First: first, Count: count, Batch: sh.batch,
 		Conns: sh.conns, Rate: sh.rate, Timeout: loadTimeout,
 	}
 	if sh.batch > 0 {

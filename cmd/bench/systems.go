@@ -11,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/eventgateway/gateway/cmd/bench/internal/load"
 	"github.com/eventgateway/gateway/cmd/bench/internal/proc"
 	"github.com/eventgateway/gateway/cmd/bench/internal/reference"
 	"github.com/eventgateway/gateway/cmd/bench/internal/server"
@@ -36,7 +38,8 @@ const (
 	batchPath = "/events/bench"
 
 	// postPath is where both systems take events: source bench.
-	postPath = "/events/bench/order.created"
+	postPath = batchPath + "/" + postType
+	postType = "order.created"
 	// queueName is the queue that gets the events if no handler does.
 	queueName = "bench"
 )
@@ -55,6 +58,7 @@ type setup struct {
 	steps    int    // of a workflow in place of the handler, at most 10; 0 for none
 	keep     int    // hours until finished records are purged, or 0 for the default
 	key      string // path to the key of the handler's lines; "" for no lines
+	lanes    int    // handlers, each of a type of its own; 0 for one of all types
 	record   string // the handler's setting "record", with a transform; "" for the default without one
 }
 
@@ -144,6 +148,14 @@ func (s setup) consumer() string {
 			text += fmt.Sprintf("      - {name: step-%d, url: '%s%d'}\n", step, s.sink, step)
 		}
 		return text
+	}
+	if s.lanes > 0 {
+		var text strings.Builder
+		text.WriteString("handlers:\n")
+		for i := range s.lanes {
+			fmt.Fprintf(&text, "  sink-%d: {source: bench, events: [%s], url: '%s'}\n", i, load.TypeOf(postType, i), s.sink)
+		}
+		return text.String()
 	}
 	handler := fmt.Sprintf("handlers:\n  sink:\n    source: bench\n    url: %s\n", s.sink)
 	if s.key != "" {

@@ -27,6 +27,7 @@ type Plan struct {
 	Addr    string        // host:port of the system
 	Also    []string      // of further processes of it, which the connections take in turns
 	Path    string        // where events are posted
+	Types   int           // how many types events take in turns, named at the end of Path; 0 for the one in Path
 	Size    int           // bytes of an event's body
 	First   int           // sequence number of the first event
 	Count   int           // number of events, a multiple of Batch
@@ -165,6 +166,8 @@ type client struct {
 	replies *wire.Reader
 	request []byte
 	batch   int      // events in a request
+	types   int      // of Plan
+	kind    []byte   // the end of the path, within request; none without types
 	events  [][]byte // their bodies, within request
 	ids     [][]byte // their ids as CloudEvents, within request; none without a batch
 }
@@ -172,14 +175,20 @@ type client struct {
 // newClient prebuilds the request. one later overwrites digits of it in place, so a post
 // allocates nothing.
 func newClient(conn net.Conn, p Plan) *client {
-	c := &client{conn: conn, replies: wire.NewReader(conn), batch: max(1, p.Batch)}
-	body, kind := event.Body(p.Size), "application/json"
+	c := &client{conn: conn, replies: wire.NewReader(conn), batch: max(1, p.Batch), types: p.Types}
+	body, form, path := event.Body(p.Size), "application/json", p.Path
 	if p.Batch > 0 {
-		body, kind = batchOf(p.Batch, body), "application/cloudevents-batch+json"
+		body, form = batchOf(p.Batch, body), "application/cloudevents-batch+json"
+	}
+	if p.Types > 0 {
+		path = TypeOf(p.Path, 0)
 	}
 	c.request = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
-		p.Path, p.Addr, kind, len(body))
+		path, p.Addr, form, len(body))
 	c.request = append(c.request, body...)
+	if p.Types > 0 {
+		c.kind = c.request[len("POST ")+len(path)-event.SeqWidth:][:event.SeqWidth]
+	}
 	tail := c.request[len(c.request)-len(body):]
 	if p.Batch == 0 {
 		c.events = [][]byte{tail}
@@ -193,6 +202,9 @@ func newClient(conn net.Conn, p Plan) *client {
 	}
 	return c
 }
+
+// TypeOf returns the path, or the type, of the i-th of the types that begin with a text.
+func TypeOf(base string, i int) string { return fmt.Sprintf("%s.%d", base, event.SeqBase+i) }
 
 // batchID begins each CloudEvent of a batch. The id follows.
 const batchID = `{"id":"`
@@ -251,6 +263,9 @@ func (c *client) one(s *shared, i int, since int64) error {
 	now := time.Now().UnixNano()
 	for n, body := range c.events {
 		event.Stamp(body, s.plan.First+i+n, now)
+	}
+	if c.types > 0 {
+		event.StampSeq(c.kind, (s.plan.First+i)%c.types)
 	}
 	for n, id := range c.ids {
 		event.StampSeq(id, s.plan.First+i+n)

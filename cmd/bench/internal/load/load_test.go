@@ -46,6 +46,26 @@ func TestRunPostsEveryEventOnce(t *testing.T) {
 	}
 }
 
+// TestRunTakesTypesInTurns: an event has the type of its sequence number, in the path.
+func TestRunTakesTypesInTurns(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	addr := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seq, ok := event.Seq(body)
+		if want := TypeOf("/x", seq%3); !ok || r.URL.Path != want {
+			t.Errorf("event %d was posted to %s, want %s", seq, r.URL.Path, want)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[r.URL.Path]++
+	})
+	res, err := Run(t.Context(), Plan{Addr: addr, Path: "/x", Types: 3, Size: 1024, First: 50, Count: 30, Conns: 4, Timeout: 3 * time.Second})
+	if err != nil || res.Err != nil || res.Accepted != 30 || len(seen) != 3 || seen["/x.1000000002"] != 10 {
+		t.Errorf("Run() = %+v, %v, with paths %v, want ten events of each of three types", res, err, seen)
+	}
+}
+
 // TestRunPostsBatches: the events of a batch are CloudEvents with ids of their own, and all of
 // them are answered with the batch.
 func TestRunPostsBatches(t *testing.T) {
