@@ -303,44 +303,13 @@ func (s *Store) Finished(ctx context.Context, since time.Time, after core.ID, li
 	return paged(rows, limit, (*rowReader).jobDetail), nil
 }
 
-// maxEndedCounted bounds how many dead jobs Completed can subtract, and how many canceled ones.
-const maxEndedCounted = 10 * core.MaxDepth
-
-// fewEnded is for how many dead and canceled jobs Completed needs one round trip.
-const fewEnded = 1000
-
-// Completed counts completed jobs. See core.Backlog. It counts finished jobs and subtracts the
-// dead and canceled ones. If there are more than a few of these, it has to count more finished jobs than
-// it did at first. A job that dies in between makes the result one too high. Counted after the finished
-// jobs, it would make the result one too low, as if a completed job had vanished.
+// Completed counts completed jobs, up to core.MaxDepth. See core.Backlog.
 func (s *Store) Completed(ctx context.Context) (int, error) {
-	n, err := s.completed(ctx)
+	n, err := s.count(ctx, s.sql.countDone, int64(core.MaxDepth))
 	if err != nil {
 		return 0, fmt.Errorf("count completed jobs: %w", err)
 	}
 	return n, nil
-}
-
-func (s *Store) completed(ctx context.Context) (int, error) {
-	const most = fewEnded + core.MaxDepth
-	stmts := []statement{s.sql.buried, s.sql.calledOff, s.sql.over}
-	results, err := s.readBatch(ctx, stmts[0].with(int64(maxEndedCounted)), stmts[1].with(int64(maxEndedCounted)), stmts[2].with(int64(most)))
-	if err != nil {
-		return 0, err
-	}
-	var counts [3]int
-	for i, st := range stmts {
-		if counts[i], err = countIn(st, results[i].Rows); err != nil {
-			return 0, err
-		}
-	}
-	others, over := counts[0]+counts[1], counts[2]
-	if over == most && over-others < core.MaxDepth {
-		if over, err = s.count(ctx, s.sql.over, int64(others+core.MaxDepth)); err != nil {
-			return 0, err
-		}
-	}
-	return min(max(0, over-others), core.MaxDepth), nil
 }
 
 // count returns the number that a statement reads.
@@ -368,8 +337,7 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 // ledgerSQL are the statements of the Ledger and of listings.
 type ledgerSQL struct {
-	event, job, attempts, depth, finished, over       statement
-	buried, calledOff                                 statement
+	event, job, attempts, depth, finished, countDone  statement
 	sources, sourcesOf, readJobs, eventSources        statement
 	failuresDead, failuresRetryable, waitingBeyond    statement
 	failureTexts                                      statement
@@ -388,10 +356,7 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
-		over: reading("over", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_finished}
-			WHERE finished_at IS NOT NULL LIMIT {limit}) AS counted`)),
-		buried:    reading("buried", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} LIMIT {limit}) AS counted`)),
-		calledOff: reading("called_off", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} LIMIT {limit}) AS counted`)),
+		countDone: reading("count_done", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_done} WHERE {in_done} LIMIT {limit}) AS counted`)),
 
 		events:    d.eventListing("events", eventSummary),
 		sources:   reading("sources", d.distinctValues(`source`, `events{use events_by_source}`, `1 = 1`)),

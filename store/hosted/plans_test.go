@@ -149,7 +149,7 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 
 // walks are the statements that read along an index until they have counted or changed enough
 // rows.
-var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "over", "buried", "called_off", "jobs_waiting",
+var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "count_done", "jobs_waiting",
 	"depth_waiting", "tally_waiting", "failures_retryable", "waiting_beyond"}
 
 // large are the tables that may have many rows, by their names in statements.
@@ -234,10 +234,10 @@ func TestPlans(t *testing.T) {
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead", "tally_canceled",
-		"cancel", "canceled", "canceled_event", "called_off", "jobs_canceled", "jobs_canceled_lanes",
+		"cancel", "canceled", "canceled_event", "jobs_canceled", "jobs_canceled_lanes",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",
 		"events_by_delivery", "nth_event_by_delivery", "oldest_event_by_delivery", "event_sizes_by_delivery", "event_ids_by_delivery", "sources",
-		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "over", "buried", "replayed", "jobs_near", "read_jobs", "event_sources", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
+		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "count_done", "replayed", "jobs_near", "read_jobs", "event_sources", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
 		"step_ids", "outline", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",

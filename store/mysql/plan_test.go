@@ -220,7 +220,6 @@ var wanted = map[string]map[string]string{
 	"jobs_done":                {"jobs": "jobs_done"},
 	"jobs_canceled":            {"jobs": "jobs_canceled"},
 	"tally_canceled":           {"jobs": "jobs_canceled"},
-	"called_off":               {"jobs": "jobs_canceled"},
 	"cancel":                   {"jobs": "PRIMARY jobs_event"},
 	"canceled":                 {"jobs": "jobs_event"},
 	"canceled_event":           {"events": "PRIMARY"},
@@ -267,8 +266,7 @@ var wanted = map[string]map[string]string{
 	"drain_attempts":           {"attempts": "PRIMARY", "jobs": "PRIMARY"},
 
 	"finished":               {"jobs": "jobs_finished"},
-	"over":                   {"jobs": "jobs_finished"},
-	"buried":                 {"jobs": "jobs_dead"},
+	"count_done":             {"jobs": "jobs_done"},
 	"jobs_of":                {"jobs": "jobs_event"},
 	"attempts_of":            {"attempts": "PRIMARY"},
 	"events_by_source":       {"events": "events_by_source"},
@@ -342,7 +340,7 @@ var smallSorts = []string{"sum_minutes", "attempts", "sent_body", "claimed", "cl
 
 // walks are the statements that read along a whole index, or along events whose ids are as old as
 // their times, which is not so here.
-var walks = []string{"depth", "over_events", "tally", "over", "jobs_waiting", "failures_retryable", "waiting_beyond", "event_sizes", "oldest_event", "nth_event"}
+var walks = []string{"depth", "over_events", "tally", "count_done", "jobs_waiting", "failures_retryable", "waiting_beyond", "event_sizes", "oldest_event", "nth_event"}
 
 // seededStore starts a server of its own with that many due and finished jobs. It turns
 // durability off, which makes filling faster and does not affect plans or the time of claims.

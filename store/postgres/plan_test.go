@@ -206,12 +206,12 @@ var wanted = map[string]string{
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
 	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "event_sources": "events_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",
-	"jobs_canceled": "jobs_canceled", "jobs_canceled_lanes": "jobs_canceled", "tally_canceled": "jobs_canceled", "called_off": "jobs_canceled",
+	"jobs_canceled": "jobs_canceled", "jobs_canceled_lanes": "jobs_canceled", "tally_canceled": "jobs_canceled",
 	"cancel": "jobs_event", "canceled": "jobs_event", "canceled_event": "events_pkey",
 	"jobs_waiting_lanes": "jobs_waiting", "jobs_dead_lanes": "jobs_dead", "jobs_done_lanes": "jobs_done", "sources_of": "events_by_kind", "event_ids_by_kind": "events_by_kind", "pick_attempts": "attempts_pkey", "pick_steps": "steps_path", "pick_history": "history_pkey",
 	"pick_callbacks": "callbacks_step", "slice_attempts": "attempts_pkey", "slice_steps": "steps_path", "slice_history": "history_pkey",
 	"slice_callbacks": "callbacks_step", "idle_gates": "gates_pkey",
-	"finished": "jobs_finished", "over": "jobs_finished", "buried": "jobs_dead", "jobs_of": "jobs_event", "attempts_of": "attempts_pkey", "read_events": "events_pkey",
+	"finished": "jobs_finished", "count_done": "jobs_done", "jobs_of": "jobs_event", "attempts_of": "attempts_pkey", "read_events": "events_pkey",
 	"events_by_source": "events_by_source", "events_by_kind": "events_by_kind", "nth_event_by_source": "events_by_source", "nth_event_by_kind": "events_by_kind",
 	"oldest_event_by_source": "events_by_source", "oldest_event_by_kind": "events_by_kind", "event_sizes_by_source": "events_by_source", "event_sizes_by_kind": "events_by_kind",
 	"events_by_delivery": "events_delivery", "nth_event_by_delivery": "events_delivery", "oldest_event_by_delivery": "events_delivery", "event_sizes_by_delivery": "events_delivery",
@@ -261,7 +261,7 @@ func flaw(name string, plan []string) string {
 			continue
 		}
 		// A whole index, up to a bound, or an index with no other rows. Held sources are few.
-		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "over" && m[1] == "jobs_finished" || m[1] == "jobs_dead" || name == "called_off" && m[1] == "jobs_canceled" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates" || m[1] == "gates_pkey" && slices.Contains(sifting, name) || strings.HasPrefix(m[1], "source_holds"); !whole {
+		if whole := name == "depth" && m[1] == "jobs_waiting" || name == "count_done" && m[1] == "jobs_done" || m[1] == "jobs_dead" || name == "depth_waiting" && m[1] == "line_places_job" || name == "forget_gates" || m[1] == "gates_pkey" && slices.Contains(sifting, name) || strings.HasPrefix(m[1], "source_holds"); !whole {
 			return strings.TrimSpace(line) + " without a condition"
 		}
 	}

@@ -144,11 +144,11 @@ var wanted = map[string]string{
 	"jobs_waiting_lanes": "COVERING INDEX jobs_waiting (lane>?)", "jobs_dead_lanes": "COVERING INDEX jobs_dead (lane>?)", "jobs_done_lanes": "COVERING INDEX jobs_done (lane>?)",
 	"jobs_canceled": "COVERING INDEX jobs_canceled (lane=? AND id>? AND id<?)", "jobs_canceled_lanes": "COVERING INDEX jobs_canceled (lane>?)",
 	"failures_dead": "COVERING INDEX jobs_dead (lane=? AND id>? AND id<?)", "failures_retryable": "COVERING INDEX jobs_waiting (lane=?", "failure_texts": "PRIMARY KEY (id=?)", "waiting_beyond": "COVERING INDEX jobs_waiting (lane=?",
-	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)", "called_off": "COVERING INDEX jobs_canceled",
-	"claim_sifted": "sqlite_autoindex_events_1 (id=?)", "claim_sifted_passed": "sqlite_autoindex_events_1 (id=?)", "park": "sqlite_autoindex_events_1 (id=?)",
+	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)",
+	"claim_sifted":   "sqlite_autoindex_events_1 (id=?)", "claim_sifted_passed": "sqlite_autoindex_events_1 (id=?)", "park": "sqlite_autoindex_events_1 (id=?)",
 	"peek_sifted": "jobs_waiting", "due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
 	"cancel": "jobs_event (event_id=?)", "canceled": "jobs_event (event_id=?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
-	"finished": "jobs_finished (finished_at>?)", "over": "COVERING INDEX jobs_finished", "buried": "COVERING INDEX jobs_dead", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
+	"finished": "jobs_finished (finished_at>?)", "count_done": "COVERING INDEX jobs_done", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"raise_minutes": "PRIMARY KEY (at=? AND lane=? AND process=?)", "sum_minutes": "PRIMARY KEY (at>? AND at<?)", "purge_minutes": "PRIMARY KEY (at<?)",
 	"received":  "COVERING INDEX events_by_source (source=? AND id>? AND id<?)",
@@ -172,9 +172,8 @@ func fine(name, step string) bool {
 			}
 		}
 		// Up to the first 100,000 entries of an index.
-		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "buried" && strings.Contains(step, "COVERING INDEX jobs_dead") ||
+		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "count_done" && strings.Contains(step, "COVERING INDEX jobs_done") ||
 			name == "depth_waiting" && strings.Contains(step, "COVERING INDEX line_places_job") ||
-			name == "called_off" && strings.Contains(step, "COVERING INDEX jobs_canceled") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
 			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
 			name == "ping"

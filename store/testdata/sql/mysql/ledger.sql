@@ -46,28 +46,12 @@ WHERE finished_at >= ?
 ORDER BY finished_at, id
 LIMIT ?
 
--- over
+-- count_done
 SELECT COUNT(*)
 FROM
   (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_finished`)
-  WHERE finished_at IS NOT NULL
-  LIMIT ?) AS counted
-
--- buried
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_dead`)
-  WHERE dead_lane IS NOT NULL
-  LIMIT ?) AS counted
-
--- called_off
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_canceled`)
-  WHERE canceled_lane IS NOT NULL
+  FROM jobs FORCE INDEX (`jobs_done`)
+  WHERE done_lane IS NOT NULL
   LIMIT ?) AS counted
 
 -- sources

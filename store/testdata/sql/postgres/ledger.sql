@@ -46,28 +46,12 @@ WHERE finished_at >= ?
 ORDER BY finished_at, id
 LIMIT ?::bigint
 
--- over
+-- count_done
 SELECT COUNT(*)
 FROM
   (SELECT 1 AS one
   FROM jobs
-  WHERE finished_at IS NOT NULL
-  LIMIT ?::bigint) AS counted
-
--- buried
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs
-  WHERE status = 'dead'
-  LIMIT ?::bigint) AS counted
-
--- called_off
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs
-  WHERE status = 'canceled'
+  WHERE status = 'completed'
   LIMIT ?::bigint) AS counted
 
 -- sources

@@ -46,28 +46,12 @@ WHERE finished_at >= ?
 ORDER BY finished_at, id
 LIMIT ? + 0
 
--- over
+-- count_done
 SELECT COUNT(*)
 FROM
   (SELECT 1 AS one
   FROM jobs
-  WHERE finished_at IS NOT NULL
-  LIMIT ? + 0) AS counted
-
--- buried
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs
-  WHERE status = 'dead'
-  LIMIT ? + 0) AS counted
-
--- called_off
-SELECT COUNT(*)
-FROM
-  (SELECT 1 AS one
-  FROM jobs
-  WHERE status = 'canceled'
+  WHERE status = 'completed'
   LIMIT ? + 0) AS counted
 
 -- sources
