@@ -43,6 +43,11 @@ type Stmt struct {
 
 	Reads bool // it returns rows and changes nothing
 
+	// Walks says that the statement reads and may look at a hundred thousand rows. A Conn whose
+	// database is in this process runs few of these at a time, since they take processor time that
+	// everything else in the process needs.
+	Walks bool
+
 	// MaxBytes bounds the memory for the result of a statement that reads and has Args. When
 	// the texts of its rows exceed MaxBytes bytes together, all further rows are cut: their
 	// texts of more than 128 bytes are nil. The first row is always whole. 0 means no bound.

@@ -353,10 +353,10 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
 		job:      reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
 		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt LIMIT {limit} OFFSET {limit}`)),
-		depth:    reading("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
+		depth:    walking("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}
 			WHERE finished_at >= ? AND (finished_at > ? OR id > ?) AND `+noAlert+` ORDER BY finished_at, id LIMIT {limit}`)),
-		countDone: reading("count_done", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_done} WHERE {in_done} LIMIT {limit}) AS counted`)),
+		countDone: walking("count_done", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs{use jobs_done} WHERE {in_done} LIMIT {limit}) AS counted`)),
 
 		events:    d.eventListing("events", eventSummary),
 		sources:   reading("sources", d.distinctValues(`source`, `events{use events_by_source}`, `1 = 1`)),
@@ -378,16 +378,16 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 			ORDER BY {canceled_lane} DESC, id DESC LIMIT {limit}`)},
 
 		// MaxFailureText characters have as many bytes or more. On MySQL they are bytes.
-		failuresDead: reading("failures_dead", t(`SELECT id`+d.unlessKeys(`, `+failureText+` AS error`)+` FROM jobs{use jobs_dead}
+		failuresDead: walking("failures_dead", t(`SELECT id`+d.unlessKeys(`, `+failureText+` AS error`)+` FROM jobs{use jobs_dead}
 			WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}} ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)),
 		// The index has all columns of slice. Its rows are of one column, since SQLite copies each row of an
 		// inner SELECT with a LIMIT. Only the jobs that are found are read themselves.
-		failuresRetryable: reading("failures_retryable", t(`SELECT id`+d.unlessKeys(`, (SELECT `+failureText+` FROM jobs WHERE jobs.id = found.id) AS error`)+`
+		failuresRetryable: walking("failures_retryable", t(`SELECT id`+d.unlessKeys(`, (SELECT `+failureText+` FROM jobs WHERE jobs.id = found.id) AS error`)+`
 			FROM (SELECT id FROM (SELECT CASE WHEN id >= ? AND id < ? AND (status = 'retryable' OR (status = 'running' AND due_at <= ?)) THEN id END AS id
 			FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at DESC LIMIT {limit}) AS slice WHERE id IS NOT NULL
 			ORDER BY id DESC LIMIT {limit}) AS found WHERE 1 = 1`)),
-		failureTexts: reading("failure_texts", d.selectKeys(`jobs.id AS job, `+failureText+` AS error`, "jobs", `jobs.id`)),
-		waitingBeyond: reading("waiting_beyond", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?
+		failureTexts: walking("failure_texts", d.selectKeys(`jobs.id AS job, `+failureText+` AS error`, "jobs", `jobs.id`)),
+		waitingBeyond: walking("waiting_beyond", t(`SELECT id FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?
 			ORDER BY due_at DESC LIMIT 1 OFFSET {limit}`)),
 
 		lanesWaiting:  reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),

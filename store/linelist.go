@@ -273,7 +273,7 @@ func newLineListSQL(d Dialect) lineListSQL {
 	return lineListSQL{
 		lineList: reading("line_list", t(`SELECT line, COUNT(*) AS slots, MAX(stopped_at) AS stopped FROM line_slots{use PRIMARY}
 			WHERE line > ? AND line < ? GROUP BY line ORDER BY line LIMIT {limit}`)),
-		countPlaces: reading("count_places", t(`SELECT COUNT(*) AS places FROM (SELECT 1 AS one FROM line_places{use PRIMARY} WHERE line = ? LIMIT {limit}) AS counted`)),
+		countPlaces: walking("count_places", t(`SELECT COUNT(*) AS places FROM (SELECT 1 AS one FROM line_places{use PRIMARY} WHERE line = ? LIMIT {limit}) AS counted`)),
 		nextPlaces:  reading("next_places", t(`SELECT job_id FROM line_places{use PRIMARY} WHERE line = ? ORDER BY place LIMIT {limit}`)),
 		stoppedBy:   reading("stopped_by", t(`SELECT job_id FROM line_slots{use PRIMARY} WHERE line = ? AND stopped_at > 0 ORDER BY slot LIMIT 1`)),
 		slotHolders: reading("slot_holders", d.selectRows(`line_slots.line AS line, line_slots.job_id AS job, line_slots.stopped_at AS stopped,
@@ -293,9 +293,9 @@ func newLineListSQL(d Dialect) lineListSQL {
 		reviveOthers: writing("revive_others", d.updateRows("jobs", `status = CASE WHEN `+hasSlot+` THEN 'available' ELSE 'waiting' END,
 			due_at = CASE WHEN `+hasSlot+` THEN r#now END, scheduled_at = NULL, `+revivedBudget, `jobs.id = r.id AND jobs.status = r.status`)),
 
-		tallyWaiting: reading("tally_waiting", t(`SELECT (SELECT COUNT(*) FROM (SELECT 1 AS one `+inLines+` LIMIT {limit}) AS counted) AS waiting,
+		tallyWaiting: walking("tally_waiting", t(`SELECT (SELECT COUNT(*) FROM (SELECT 1 AS one `+inLines+` LIMIT {limit}) AS counted) AS waiting,
 			(SELECT COUNT(*) FROM (SELECT stopped_at FROM line_slots{use PRIMARY} WHERE line > ? AND line < ? LIMIT {limit}) AS counted WHERE stopped_at > 0) AS stopped`)),
-		depthWaiting: reading("depth_waiting", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM line_places LIMIT {limit}) AS counted`)),
+		depthWaiting: walking("depth_waiting", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM line_places LIMIT {limit}) AS counted`)),
 		jobsInLines:  reading("jobs_in_lines", t(`SELECT job_id AS job `+inLines+` AND COALESCE(job_id, '') < ? ORDER BY job_id DESC LIMIT {limit}`)),
 	}
 }

@@ -319,14 +319,14 @@ func newPullSQL(d Dialect) pullSQL {
 
 		// All columns are in jobs_waiting. tallyOf reads the columns in this order. The LIMIT
 		// bounds the time in a lane with millions of jobs.
-		tally: reading("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
+		tally: walking("tally", t(`SELECT COUNT(CASE WHEN status <> 'running' OR due_at <= ? THEN 1 END) AS pending,
 			COUNT(CASE WHEN status = 'retryable' OR status = 'running' AND due_at <= ? THEN 1 END) AS retryable,
 			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(CASE WHEN due_at >= 0 THEN due_at END) AS oldest,
 			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
-		tallyDead: reading("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
+		tallyDead: walking("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
 
-		tallyCanceled: reading("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {canceled_lane} = ? LIMIT {limit}) AS counted`)),
+		tallyCanceled: walking("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {canceled_lane} = ? LIMIT {limit}) AS counted`)),
 
 		drainWaiting: reading("drain_waiting", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
 		drainDead:    reading("drain_dead", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),

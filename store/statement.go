@@ -12,22 +12,28 @@ import "sync"
 type statement struct {
 	name, sql string
 	reads     bool
+	walks     bool
 }
 
 // reading is a statement that returns rows and changes nothing.
 func reading(name, sql string) statement { return statement{name: name, sql: sql, reads: true} }
+
+// walking is a statement that reads and may look at many rows. See Stmt.Walks.
+func walking(name, sql string) statement {
+	return statement{name: name, sql: sql, reads: true, walks: true}
+}
 
 // writing is a statement that changes rows.
 func writing(name, sql string) statement { return statement{name: name, sql: sql} }
 
 // with makes a Stmt with one value for each question mark.
 func (st statement) with(args ...any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Args: args, Reads: st.reads}
+	return Stmt{Name: st.name, SQL: st.sql, Args: args, Reads: st.reads, Walks: st.walks}
 }
 
 // on makes a Stmt on rows.
 func (st statement) on(rows ...[]any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads}
+	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks}
 }
 
 // sortedBy says that the rows are sorted by the column at a position, from 0. See

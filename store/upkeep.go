@@ -130,8 +130,8 @@ func newUpkeepSQL(d Dialect) upkeepSQL {
 		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND line IS NULL LIMIT {limit}`)),
 		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` AND line IS NULL LIMIT {limit}`)),
 
-		countDead:     reading("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
-		countDeadLane: reading("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),
+		countDead:     walking("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
+		countDeadLane: walking("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),
 
 		// There are as many gates as lanes. The condition on the lane lets the statement go by
 		// the primary key.

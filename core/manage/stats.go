@@ -50,8 +50,8 @@ const (
 	toldFor      = time.Minute
 )
 
-// usedFor returns how long an answer is used that counted some jobs. Counting 100,000 jobs takes 6 ms on SQLite,
-// so the counts take less than half a percent of the time, however many callers ask.
+// usedFor returns how long an answer is used that counted some jobs. Counting 100,000 jobs takes 6 to 17 ms on
+// SQLite, so the counts take less than half a percent of the time, however many callers ask.
 func usedFor(counted int) time.Duration {
 	return min(statsEvery+time.Duration(counted/1000)*countedFor, statsLast)
 }

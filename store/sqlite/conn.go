@@ -36,6 +36,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -75,7 +77,7 @@ func openFile(path string, m *marker) (store.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{file: f, readers: newReaders()}
+	c := &conn{file: f, readers: newReaders(), walks: make(chan struct{}, maxWalks())}
 	f.renew = c.renew
 	c.writer = newWriter(f, m)
 	// A read proves that the file is a database. It takes no write lock, so a command that
@@ -98,6 +100,11 @@ func openFile(path string, m *marker) (store.Conn, error) {
 // page cache of its own, so this number also bounds the memory: 4 MiB each, see dsn.
 const maxReaders = 4
 
+// maxWalks returns how many batches that walk run at the same time. One processor is left for everything
+// else: a statement that computes holds a processor of Go for up to 10 ms before another goroutine
+// gets it, and an event that is accepted needs one several times.
+func maxWalks() int { return max(1, min(maxReaders, runtime.GOMAXPROCS(0)-1)) }
+
 // errClosed is the answer to a batch that arrives after Close.
 var errClosed = store.Unavailable(store.ErrClosed)
 
@@ -107,6 +114,7 @@ type conn struct {
 	file    *file
 	writer  *writer
 	readers *readers
+	walks   chan struct{} // has an element for each batch that walks; see maxWalks
 	closed  atomic.Bool
 	seen    sighting // of another file at the path; guarded by file.use
 }
@@ -120,6 +128,14 @@ func (c *conn) Batch(
 	}
 	if !store.ReadsOnly(stmts) {
 		return c.writer.line.Do(ctx, stmts)
+	}
+	if slices.ContainsFunc(stmts, func(s store.Stmt) bool { return s.Walks }) {
+		select {
+		case c.walks <- struct{}{}:
+			defer func() { <-c.walks }()
+		case <-ctx.Done():
+			return nil, store.Unavailable(ctx.Err())
+		}
 	}
 	// A read has no effect, so it can be repeated on the new file after a renewal.
 	err = c.file.again(func() (err error) {

@@ -365,3 +365,40 @@ func TestRemediesOfLocks(t *testing.T) {
 		}
 	}
 }
+
+// TestWalksLeaveAProcessor: while as many batches walk as may at a time, the next one that walks waits, also
+// for its caller, and other reads and writes do not.
+func TestWalksLeaveAProcessor(t *testing.T) {
+	c := openConn(t, filepath.Join(t.TempDir(), "gateway.db"))
+	walk := read("SELECT 1")
+	walk.Walks = true
+	for range maxWalks() {
+		c.walks <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := c.Batch(ctx, walk)
+		left <- err
+	}()
+	waits := make(chan error, 1)
+	go func() {
+		_, err := c.Batch(t.Context(), walk)
+		waits <- err
+	}()
+	do(t, c, write("CREATE TABLE t (n INTEGER)"))
+	one(t, c, "SELECT COUNT(*) FROM t")
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) || !core.IsKind(err, core.Unavailable) {
+		t.Errorf("a walk whose caller left = %v, want unavailable, since it is canceled", err)
+	}
+	select {
+	case err := <-waits:
+		t.Errorf("a walk beyond the limit = %v, want that it waits", err)
+	default:
+	}
+	<-c.walks
+	if err := <-waits; err != nil {
+		t.Errorf("a walk after another has ended: %v", err)
+	}
+}
