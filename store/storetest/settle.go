@@ -166,13 +166,18 @@ func settleTwice(r *rig) {
 	}
 }
 
-// One call has the same outcome twice, as when the buffer of a worker has it twice.
+// One call has the same outcome twice, as when the buffer of a worker has it twice. Attempts with an
+// exchange have a statement of their own.
 func settleTwiceInOne(r *rig) {
-	j := r.taken().Job
-	o := r.ended(j, core.Completed)
-	r.settle(o, o)
-	r.wantJob(after(j, o))
-	r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+	for _, kept := range []*core.Exchange{nil, exchange("kept")} {
+		j := r.taken().Job
+		o := r.ended(j, core.Completed)
+		o.Attempt.Exchange = kept
+		r.settle(o, o)
+		r.wantJob(after(j, o))
+		o.Attempt.Exchange = bodiless(kept)
+		r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+	}
 }
 
 // The repetition arrives after the job was taken again, ended and was retried. Each time it is
