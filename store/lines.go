@@ -221,9 +221,10 @@ func toNextPlace(d Dialect) string {
 }
 
 func newLinesSQL(d Dialect) linesSQL {
+	// The lines are locked, and a job may enter once: later in the batch it gets another status.
 	join := func(place string) string {
-		return d.insertIfAbsent("line_places", "line, place, job_id", `jobs.line, `+place+`, jobs.id`,
-			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot, "line")
+		return d.insert("line_places", "line, place, job_id", `jobs.line, `+place+`, jobs.id`,
+			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot)
 	}
 	s := linesSQL{
 		lockLines: writing("lock_lines", lockLinesSQL(d)),
@@ -234,8 +235,9 @@ func newLinesSQL(d Dialect) linesSQL {
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
 		takeOnlySlot: writing("take_only_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, 1, jobs.id, 0, 0`,
 			"jobs{use PRIMARY}", mayEnter+` AND `+noneWaits, "line")),
-		takeFreeSlot: writing("take_free_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, `+freeSlotOf("jobs")+`, jobs.id, 0, 0`,
-			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot+` AND `+noneWaits+` AND `+freeSlotOf("jobs")+` <= r#highest + 0`, "line")),
+		// A statement has one row of each line, see enterStmts, so no slot is taken twice.
+		takeFreeSlot: writing("take_free_slot", d.insert("line_slots", slotColumns, `jobs.line, `+freeSlotOf("jobs")+`, jobs.id, 0, 0`,
+			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot+` AND `+noneWaits+` AND `+freeSlotOf("jobs")+` <= r#highest + 0`)),
 		joinLine:   writing("join_line", join(lastPlace+` + `+rankInLine)),
 		rejoinLine: writing("rejoin_line", join(firstPlace+` - `+rankInLine)),
 		// scheduled_at comes last: MySQL evaluates SET from left to right and reads the new values.

@@ -37,9 +37,10 @@ func newOperationsSQL(d Dialect) operationsSQL {
 		return reading(name, t(`SELECT `+jobStored+` FROM jobs{use jobs_`+index+`} WHERE {in_`+index+`} AND {from `+lane+`} AND {below `+lane+`}
 			ORDER BY `+lane+`, id LIMIT {limit}`))
 	}
-	onPicks := func(name, values string) statement {
-		return writing(name, d.insertIfAbsent("jobs", jobColumns, values, "operation_picks{use PRIMARY}",
-			`operation_picks.operation = r.operation AND operation_picks.item = r.event_id`, "id"))
+	// A slice that is sent again has no picks.
+	onPicks := func(name, columns, values string) statement {
+		return writing(name, d.insert("jobs", columns, values, "operation_picks{use PRIMARY}",
+			`operation_picks.operation = r.operation AND operation_picks.item = r.event_id`))
 	}
 	return operationsSQL{
 		insertOperation: writing("insert_operation", d.insertIfAbsent("operations", operationColumns+", mark",
@@ -74,11 +75,10 @@ func newOperationsSQL(d Dialect) operationsSQL {
 			`scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at = NULL, lease = NULL, finished_at = r#now`, `jobs.id = r.id AND `+picked)),
 
 		pickEvents:        pick("pick_events", "events", "event", ""),
-		insertPicked:      onPicks("insert_picked_jobs", newJobs("operation_picks.item", core.Available)),
-		insertPickedLater: onPicks("insert_picked_scheduled_jobs", newJobs("operation_picks.item", core.Scheduled)),
-		insertPickedLined: writing("insert_picked_lined_jobs", d.insertIfAbsent("jobs", jobColumns+", line, scheduled_at",
-			`r.id, operation_picks.item, r.lane, r.job_key, '`+entering+`', 0, r#max_attempts, NULL, NULL, '', r#created_at, NULL, r.line, r#wanted_at`,
-			"operation_picks{use PRIMARY}", `operation_picks.operation = r.operation AND operation_picks.item = r.event_id`, "id")),
+		insertPicked:      onPicks("insert_picked_jobs", jobColumns, newJobs("operation_picks.item", core.Available)),
+		insertPickedLater: onPicks("insert_picked_scheduled_jobs", jobColumns, newJobs("operation_picks.item", core.Scheduled)),
+		insertPickedLined: onPicks("insert_picked_lined_jobs", jobColumns+", line, scheduled_at",
+			`r.id, operation_picks.item, r.lane, r.job_key, '`+entering+`', 0, r#max_attempts, NULL, NULL, '', r#created_at, NULL, r.line, r#wanted_at`),
 
 		walkDead:     walk("walk_dead", "dead"),
 		walkCanceled: walk("walk_canceled", "canceled"),

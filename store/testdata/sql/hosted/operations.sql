@@ -199,7 +199,6 @@ FROM
 CROSS JOIN operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON CONFLICT DO NOTHING
 
 -- insert_picked_scheduled_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -213,7 +212,6 @@ FROM
 CROSS JOIN operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON CONFLICT DO NOTHING
 
 -- insert_picked_lined_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -228,7 +226,6 @@ FROM
 CROSS JOIN operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON CONFLICT DO NOTHING
 
 -- walk_dead
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,

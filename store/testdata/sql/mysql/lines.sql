@@ -102,7 +102,6 @@ WHERE jobs.id = r.id_
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END <= r.highest_ + 0
-ON DUPLICATE KEY UPDATE line_slots.line = line_slots.line
 
 -- join_line
 INSERT INTO line_places (line, place, job_id)
@@ -126,7 +125,6 @@ WHERE jobs.id = r.id_
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON DUPLICATE KEY UPDATE line_places.line = line_places.line
 
 -- rejoin_line
 INSERT INTO line_places (line, place, job_id)
@@ -150,7 +148,6 @@ WHERE jobs.id = r.id_
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON DUPLICATE KEY UPDATE line_places.line = line_places.line
 
 -- leave_places
 DELETE `line_places`

@@ -200,7 +200,6 @@ FROM
 STRAIGHT_JOIN operation_picks FORCE INDEX (`PRIMARY`)
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
 -- insert_picked_scheduled_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -214,7 +213,6 @@ FROM
 STRAIGHT_JOIN operation_picks FORCE INDEX (`PRIMARY`)
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
 -- insert_picked_lined_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -228,7 +226,6 @@ FROM
 STRAIGHT_JOIN operation_picks FORCE INDEX (`PRIMARY`)
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
-ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
 -- walk_dead
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,

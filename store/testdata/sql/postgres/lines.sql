@@ -98,7 +98,6 @@ WHERE jobs.id = r.id_
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END <= r.highest_ + 0
-ON CONFLICT DO NOTHING
 
 -- join_line
 INSERT INTO line_places (line, place, job_id)
@@ -119,7 +118,6 @@ WHERE jobs.id = r.id_
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON CONFLICT DO NOTHING
 
 -- rejoin_line
 INSERT INTO line_places (line, place, job_id)
@@ -140,7 +138,6 @@ WHERE jobs.id = r.id_
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON CONFLICT DO NOTHING
 
 -- pass_slots
 UPDATE line_slots

@@ -187,7 +187,6 @@ FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 
 -- insert_picked_scheduled_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -200,7 +199,6 @@ FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 
 -- insert_picked_lined_jobs
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -213,7 +211,6 @@ FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[]
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 
 -- walk_dead
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,

@@ -83,7 +83,6 @@ WHERE jobs.id = ?
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END <= ? + 0
-ON CONFLICT DO NOTHING
 
 -- join_line
 INSERT OR FAIL INTO line_places (line, place, job_id)
@@ -104,7 +103,6 @@ WHERE jobs.id = ?
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON CONFLICT DO NOTHING
 
 -- rejoin_line
 INSERT OR FAIL INTO line_places (line, place, job_id)
@@ -125,7 +123,6 @@ WHERE jobs.id = ?
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id)
-ON CONFLICT DO NOTHING
 
 -- pass_slots
 UPDATE line_slots

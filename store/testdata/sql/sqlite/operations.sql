@@ -171,7 +171,6 @@ SELECT ?, operation_picks.item, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL
 FROM operation_picks
 WHERE operation_picks.operation = ?
   AND operation_picks.item = ?
-ON CONFLICT DO NOTHING
 
 -- insert_picked_scheduled_jobs
 INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
@@ -180,7 +179,6 @@ SELECT ?, operation_picks.item, ?, ?, 'scheduled', 0, ?, ?, NULL, '', ?, NULL
 FROM operation_picks
 WHERE operation_picks.operation = ?
   AND operation_picks.item = ?
-ON CONFLICT DO NOTHING
 
 -- insert_picked_lined_jobs
 INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
@@ -189,7 +187,6 @@ SELECT ?, operation_picks.item, ?, ?, 'entering', 0, ?, NULL, NULL, '', ?, NULL,
 FROM operation_picks
 WHERE operation_picks.operation = ?
   AND operation_picks.item = ?
-ON CONFLICT DO NOTHING
 
 -- walk_dead
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
