@@ -277,8 +277,7 @@ type Backlog interface {
 	DeadLetters(ctx context.Context, lane Lane, after ID, limit int) (Page[TakenJob], error)
 
 	// Completed is the number of completed jobs that are still stored. It counts up to
-	// MaxDepth, and may be too high if there are more than ten times as many dead or
-	// canceled jobs.
+	// MaxDepth.
 	Completed(ctx context.Context) (int, error)
 }
 

@@ -138,7 +138,7 @@ func TestCountsAreBounded(t *testing.T) {
 	completed(0)
 	fill("completed", nil, int64(1))
 	completed(core.MaxDepth)
-	fill("dead", nil, int64(1)) // so many that the finished jobs are counted twice
+	fill("dead", nil, int64(1))
 	completed(core.MaxDepth)
 	due := time.UnixMilli(1000).UTC()
 	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due})

@@ -28,7 +28,6 @@ var unchecked = map[string]string{
 	"A Counter settles and extends the jobs that consumers of a queue have received": "a title",
 	"Of the unfinished jobs of a lane it reads the jobs that are due last, up to FailureReach; More is true as well if a lane has more of them":             "store/sqlite, which can make as many quickly",
 	"It reads at most MaxDepth unfinished jobs of a lane, the first due of them":                                                                            "store/sqlite, which can make as many quickly",
-	"It counts up to MaxDepth, and may be too high if there are more than ten times as many dead or canceled jobs":                                          "store/sqlite, which can make as many quickly",
 	"It reads as many entries of an index as there are newer events":                                                                                        "a cost, which the drivers' plans show",
 	"The clock was set back between the two times, and ids grow on as if it had not been: so the events of a period are the events with ids of that period": "a reason",
 	"The caller uses few names, which are constants":                                                                                                        "a demand on callers",
