@@ -36,6 +36,7 @@ type plan struct {
 	name  string
 	steps []string
 	read  int64 // the largest number of rows read
+	walks bool  // see store.Stmt
 }
 
 func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -47,7 +48,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 		if err != nil {
 			return nil, fmt.Errorf("explain %s: %w", st.Name, err)
 		}
-		e.plans[st.SQL] = &plan{name: st.Name, steps: steps}
+		e.plans[st.SQL] = &plan{name: st.Name, steps: steps, walks: st.Walks}
 	}
 	e.bill.read = nil
 	results, err := e.Conn.Batch(ctx, stmts...)
@@ -147,10 +148,9 @@ func seed(t *testing.T, c *Conn, due, finished int) {
 	fill(finished, `INSERT OR IGNORE INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT printf('F%010d', i), 'L', 1, 200, '', '', 5, 1000 + i FROM n`)
 }
 
-// walks are the statements that read along an index until they have counted or changed enough
-// rows.
-var walks = []string{"depth", "retry", "count_dead", "tally", "tally_dead", "tally_canceled", "count_done", "jobs_waiting",
-	"depth_waiting", "tally_waiting", "failures_retryable", "waiting_beyond"}
+// along reports whether a statement reads along an index until it has counted, listed or changed enough rows.
+// A statement that only reads has to say so, since a driver may bound how many of these run at a time.
+func (p plan) along() bool { return p.walks || p.name == "retry" || p.name == "jobs_waiting" }
 
 // large are the tables that may have many rows, by their names in statements.
 var large = []string{"jobs", "events", "attempts", "cron_marks", "gates", "definitions", "runs", "steps", "history", "mine", "callbacks", "above",
@@ -164,7 +164,7 @@ var few = []string{"claimed", "claimed_steps", "attempts", "sent_body", "join_li
 func (p plan) bad() (steps []string) {
 	for _, step := range p.steps {
 		whole := slices.ContainsFunc(large, func(table string) bool { return strings.HasPrefix(step, "SCAN "+table) })
-		along := strings.Contains(step, "INDEX") && slices.Contains(walks, p.name) || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
+		along := strings.Contains(step, "INDEX") && p.along() || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
 			p.name == "over_events" && step == "SCAN events"
 		sorts := strings.Contains(step, "TEMP B-TREE") && !slices.Contains(few, p.name)
 		if whole && !along || sorts || strings.Contains(step, "AUTOMATIC") {
@@ -180,7 +180,7 @@ func (p plan) most(sql string) int64 {
 	switch {
 	case p.name == "jobs_waiting", p.name == "jobs_in_lines", (p.name == "jobs" || p.name == "runs") && strings.Contains(sql, "status"):
 		return math.MaxInt64 // a search for a status without rows reads the whole index, and jobs_waiting and jobs_in_lines sort all waiting jobs of a lane
-	case slices.Contains(walks, p.name):
+	case p.along():
 		return core.MaxDepth + 5000
 	}
 	return 5000
