@@ -27,7 +27,7 @@ type Plan struct {
 	Addr    string        // host:port of the system
 	Also    []string      // of further processes of it, which the connections take in turns
 	Path    string        // where events are posted
-	Types   int           // how many types events take in turns, named at the end of Path; 0 for the one in Path
+	Types   int           // how many types events take in turns, named at the end of Path; 0 for the one in Path, or for batches
 	Size    int           // bytes of an event's body
 	First   int           // sequence number of the first event
 	Count   int           // number of events, a multiple of Batch
@@ -166,7 +166,6 @@ type client struct {
 	replies *wire.Reader
 	request []byte
 	batch   int      // events in a request
-	types   int      // of Plan
 	kind    []byte   // the end of the path, within request; none without types
 	events  [][]byte // their bodies, within request
 	ids     [][]byte // their ids as CloudEvents, within request; none without a batch
@@ -175,7 +174,7 @@ type client struct {
 // newClient prebuilds the request. one later overwrites digits of it in place, so a post
 // allocates nothing.
 func newClient(conn net.Conn, p Plan) *client {
-	c := &client{conn: conn, replies: wire.NewReader(conn), batch: max(1, p.Batch), types: p.Types}
+	c := &client{conn: conn, replies: wire.NewReader(conn), batch: max(1, p.Batch)}
 	body, form, path := event.Body(p.Size), "application/json", p.Path
 	if p.Batch > 0 {
 		body, form = batchOf(p.Batch, body), "application/cloudevents-batch+json"
@@ -264,8 +263,8 @@ func (c *client) one(s *shared, i int, since int64) error {
 	for n, body := range c.events {
 		event.Stamp(body, s.plan.First+i+n, now)
 	}
-	if c.types > 0 {
-		event.StampSeq(c.kind, (s.plan.First+i)%c.types)
+	if c.kind != nil {
+		event.StampSeq(c.kind, (s.plan.First+i)%s.plan.Types)
 	}
 	for n, id := range c.ids {
 		event.StampSeq(id, s.plan.First+i+n)
