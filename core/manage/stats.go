@@ -57,9 +57,9 @@ func usedFor(counted int) time.Duration {
 }
 
 // Statistics read the state of the gateway. Answers are up to a second old, and up to five seconds where
-// many jobs are counted, so that any number of callers may ask. Counting many waiting, dead or canceled jobs takes time, a second for a
-// million. Then callers do not wait for the count, and get the last one if it is at most a
-// minute old. Statistics is safe for concurrent use.
+// many jobs are counted, so that any number of callers may ask. Counting many waiting, dead or canceled
+// jobs takes time, a second for a million. Then callers do not wait for the count, and get the last one if
+// it is at most a minute old. Statistics is safe for concurrent use.
 type Statistics struct {
 	lanes     kept[Stats]
 	completed kept[int]

@@ -13,8 +13,8 @@
 //  1. The feeder learns that a lane is due: the bell rang (feeder.listen), or the store said so
 //     (feeder.look). The bell is of this process: it rings for events that this process accepted.
 //     Events of other processes are found by looks. Between two looks of an idle feeder lies
-//     Budget.Rest, give or take a quarter: 1 s, or 5 s on D1. It asks the gates for a pass and shares the free slots among the lanes that
-//     are due (feeder.quotas).
+//     Budget.Rest, give or take a quarter: 1 s, or 5 s on D1. It asks the gates for a pass and
+//     shares the free slots among the lanes that are due (feeder.quotas).
 //  2. It claims the job, which the store leases to this process, and notes the lease
 //     (leases.claim).
 //  3. The job waits in the queue until its start and until its lane may have a slot

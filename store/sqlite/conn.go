@@ -4,7 +4,8 @@
 // The idea to know: one goroutine writes. SQLite has one writer at a time anyway. With one
 // goroutine that owns the writing connection, no lock is contended inside the process, and
 // every batch that arrives during the sync of a commit joins the next commit. Reads use a few
-// query-only connections.
+// query-only connections. SQLite computes in this process, so reads of many rows leave a
+// processor to everything else (maxWalks).
 //
 // Settings, and why: WAL, so that readers never wait; synchronous=FULL, so that a commit is on
 // the disk before it is answered (in WAL mode, NORMAL loses the newest commits when the power
