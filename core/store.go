@@ -259,10 +259,14 @@ type Backlog interface {
 	// Depth is the number of jobs that are not finished. It counts up to MaxDepth.
 	Depth(ctx context.Context) (int, error)
 
-	// Tallies counts the jobs of lanes, each number up to MaxDepth. It reads at most
-	// MaxDepth unfinished jobs of a lane, the first due of them. Lanes without jobs have
-	// the zero Tally.
+	// Tallies counts the unfinished jobs of lanes, each number up to MaxDepth. It reads at
+	// most MaxDepth unfinished jobs of a lane, the first due of them. Lanes without such jobs
+	// have the zero Tally.
 	Tallies(ctx context.Context, now time.Time, lanes []Lane) (map[Lane]Tally, error)
+
+	// Ended counts the dead and the canceled jobs of lanes, each number up to MaxDepth.
+	// Lanes without such jobs have the zero Ended.
+	Ended(ctx context.Context, lanes []Lane) (map[Lane]Ended, error)
 
 	// Peek returns the jobs of a lane that are due, longest due first, with their events:
 	// the jobs that Take would return, in its order, without leasing them. Limit is 1 to

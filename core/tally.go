@@ -2,12 +2,10 @@ package core
 
 import "time"
 
-// A Tally counts the jobs of a lane that are not completed, by state.
+// A Tally counts the jobs of a lane that are not finished, by state.
 type Tally struct {
 	Pending    int // due, or waiting for their next attempt
 	Processing int // held under a lease that is not over
-	Dead       int
-	Canceled   int
 
 	// Retryable counts the pending jobs that failed before, or whose lease ended.
 	Retryable int
@@ -23,6 +21,12 @@ type Tally struct {
 
 	// OldestDue is the due time of the job that is due longest; zero if none is due.
 	OldestDue time.Time
+}
+
+// An Ended counts the jobs of a lane that ended without being completed.
+type Ended struct {
+	Dead     int
+	Canceled int
 }
 
 // Available counts the pending jobs that were not tried yet, or whose time has come.

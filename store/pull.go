@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,33 +109,48 @@ func (s *Store) Lapsed(ctx context.Context, now time.Time, lanes []core.Lane, li
 	return jobs[:min(limit, len(jobs))], nil
 }
 
-// Tallies counts the jobs of lanes. See core.Backlog. It reads only indexes, and stops at
+// Tallies counts the unfinished jobs of lanes. See core.Backlog. It reads only indexes, and stops at
 // core.MaxDepth.
 func (s *Store) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
 	tallies := make(map[core.Lane]core.Tally, len(lanes))
 	var stmts []Stmt
 	for _, l := range lanes {
-		// Each lane has four results: of jobs_waiting, jobs_dead, jobs_canceled and line_places.
-		lane, ms, most := string(l), now.UnixMilli(), int64(core.MaxDepth)
-		stmts = append(stmts,
-			s.sql.tally.with(ms, ms, ms, ms, lane, most),
-			s.sql.tallyDead.with(lane, most),
-			s.sql.tallyCanceled.with(lane, most),
-			s.tallyWaiting(l))
-	}
-	if len(stmts) == 0 {
-		return tallies, nil
+		ms := now.UnixMilli()
+		stmts = append(stmts, s.sql.tally.with(ms, ms, ms, ms, string(l), int64(core.MaxDepth)), s.tallyWaiting(l))
 	}
 	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
-		return nil, fmt.Errorf("count the jobs of lanes: %w", err)
+		return nil, fmt.Errorf("count the unfinished jobs of lanes: %w", err)
 	}
 	for i, l := range lanes {
-		if tallies[l], err = s.tallyOf(now, results[4*i:4*i+4]); err != nil {
-			return nil, fmt.Errorf("count the jobs of lanes: %w", err)
+		if tallies[l], err = s.tallyOf(now, results[2*i], results[2*i+1]); err != nil {
+			return nil, fmt.Errorf("count the unfinished jobs of lanes: %w", err)
 		}
 	}
 	return tallies, nil
+}
+
+// Ended counts the dead and canceled jobs of lanes. See core.Backlog. It reads only indexes, and stops
+// at core.MaxDepth.
+func (s *Store) Ended(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error) {
+	ended := make(map[core.Lane]core.Ended, len(lanes))
+	var stmts []Stmt
+	for _, l := range lanes {
+		stmts = append(stmts, s.sql.tallyDead.with(string(l), int64(core.MaxDepth)), s.sql.tallyCanceled.with(string(l), int64(core.MaxDepth)))
+	}
+	results, err := s.readBatch(ctx, stmts...)
+	if err != nil {
+		return nil, fmt.Errorf("count the dead and canceled jobs of lanes: %w", err)
+	}
+	for i, l := range lanes {
+		dead, err := countIn(s.sql.tallyDead, results[2*i].Rows)
+		canceled, err2 := countIn(s.sql.tallyCanceled, results[2*i+1].Rows)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, fmt.Errorf("count the dead and canceled jobs of lanes: %w", err)
+		}
+		ended[l] = core.Ended{Dead: dead, Canceled: canceled}
+	}
+	return ended, nil
 }
 
 // tallyWaiting counts the jobs of a lane that wait in its lines, and the lines that are stopped.
@@ -143,9 +159,13 @@ func (s *Store) tallyWaiting(l core.Lane) Stmt {
 	return s.sql.tallyWaiting.with(above, below, int64(core.MaxDepth), above, below, int64(core.MaxDepth))
 }
 
-// tallyOf reads the four results of a lane.
-func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
-	waiting, err := onlyRow(s.sql.tally, counted[0].Rows)
+// tallyOf reads the results of a lane: of jobs_waiting and of line_places.
+func (s *Store) tallyOf(now time.Time, unfinished, lined Result) (core.Tally, error) {
+	waiting, err := onlyRow(s.sql.tally, unfinished.Rows)
+	if err != nil {
+		return core.Tally{}, err
+	}
+	inLines, err := onlyRow(s.sql.tallyWaiting, lined.Rows)
 	if err != nil {
 		return core.Tally{}, err
 	}
@@ -155,16 +175,6 @@ func (s *Store) tallyOf(now time.Time, counted []Result) (core.Tally, error) {
 		t.OldestDue = oldest
 	}
 	t.Scheduled = r.number()
-	if t.Dead, err = countIn(s.sql.tallyDead, counted[1].Rows); err != nil {
-		return core.Tally{}, err
-	}
-	if t.Canceled, err = countIn(s.sql.tallyCanceled, counted[2].Rows); err != nil {
-		return core.Tally{}, err
-	}
-	inLines, err := onlyRow(s.sql.tallyWaiting, counted[3].Rows)
-	if err != nil {
-		return core.Tally{}, err
-	}
 	r = rowReader{inLines}
 	t.Waiting, t.Stopped = r.number(), r.number()
 	t.Pending += t.Waiting

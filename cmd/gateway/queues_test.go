@@ -130,14 +130,15 @@ func TestConfirmTakesNoAnswerForNo(t *testing.T) {
 func TestAllOfTellsWhereCountingStopped(t *testing.T) {
 	for _, c := range []struct {
 		tally core.Tally
+		ended core.Ended
 		want  string
 	}{
-		{core.Tally{Dead: 1}, "1 message of queue q (0 pending, 0 processing, 1 dead)"},
-		{core.Tally{Pending: 99_999, Processing: 1}, "100000 messages of queue q (99999 pending, 1 processing, 0 dead)"},
-		{core.Tally{Pending: core.MaxDepth, Dead: 7}, "100000 or more messages of queue q (100000 or more pending, 0 processing, 7 dead)"},
+		{core.Tally{}, core.Ended{Dead: 1}, "1 message of queue q (0 pending, 0 processing, 1 dead)"},
+		{core.Tally{Pending: 99_999, Processing: 1}, core.Ended{}, "100000 messages of queue q (99999 pending, 1 processing, 0 dead)"},
+		{core.Tally{Pending: core.MaxDepth}, core.Ended{Dead: 7}, "100000 or more messages of queue q (100000 or more pending, 0 processing, 7 dead)"},
 	} {
-		if got := allOf(manage.Listed{Queue: manage.Queue{Name: "q"}, Tally: c.tally}); got != c.want {
-			t.Errorf("allOf(%+v) = %q, want %q", c.tally, got, c.want)
+		if got := allOf(manage.Listed{Queue: manage.Queue{Name: "q"}, Tally: c.tally, Ended: c.ended}); got != c.want {
+			t.Errorf("allOf(%+v, %+v) = %q, want %q", c.tally, c.ended, got, c.want)
 		}
 	}
 }

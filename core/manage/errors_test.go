@@ -114,14 +114,19 @@ func manyFailed(n int, takes time.Duration) (*Jobs, *drawer) {
 	return NewJobs(d, time.Now), d
 }
 
-// An answer with errors is used the longer, the more jobs were looked at. So callers that poll cost the database little.
+// An answer with errors is used the longer, the more jobs were looked at and the longer that took. So callers
+// that poll cost the database little.
 func TestErrorsAreShared(t *testing.T) {
 	for _, tt := range []struct {
 		jobs int
+		took time.Duration
 		used time.Duration
-	}{{0, 0}, {1, time.Millisecond}, {3000, 3 * time.Second}, {core.MaxFailures, 8 * time.Second}} {
+	}{
+		{0, 0, 0}, {1, 0, time.Millisecond}, {3000, 0, 3 * time.Second}, {core.MaxFailures, 0, 8 * time.Second},
+		{3000, 10 * time.Millisecond, 5 * time.Second}, {3000, time.Second, 12 * time.Second}, {core.MaxFailures, time.Second, 32 * time.Second},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			j, d := manyFailed(tt.jobs, 0)
+			j, d := manyFailed(tt.jobs, tt.took)
 			asked := func(after time.Duration, f core.FailureFilter) int {
 				t.Helper()
 				time.Sleep(after)
@@ -132,7 +137,7 @@ func TestErrorsAreShared(t *testing.T) {
 			}
 			all := core.FailureFilter{}
 			asked(0, all)
-			if n := asked(max(tt.used-1, 0), all); tt.used > 0 && n != 1 {
+			if n := asked(max(tt.used-tt.took-1, 0), all); tt.used > 0 && n != 1 {
 				t.Errorf("%d jobs: asked %d times before %v, want once", tt.jobs, n, tt.used)
 			}
 			if n := asked(1, all); n < 2 {

@@ -8,6 +8,12 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
+// restFor is how many times as long as its query took an answer is used, unless that is too short or too
+// long for its kind. A query that counts takes a processor of SQLite's process meanwhile, and then an
+// event waits longer until it is accepted. So each such query has at most a fifth of a percent of the
+// time: with three of them, pages that poll do not raise the p99 of the intake.
+const restFor = 500
+
 // kept is a query to the database, whose answer is used for some time. Callers that come while the
 // query is under way get its answer too.
 type kept[T any] struct {
@@ -15,8 +21,9 @@ type kept[T any] struct {
 	ask    func(context.Context) (T, error)
 	within time.Duration // the time limit of a query
 
-	// lasts returns how long an answer is used, from the beginning of its query; nil means statsEvery.
-	lasts func(T) time.Duration
+	// lasts returns for how long an answer is used, counted from the beginning of its query: restFor times
+	// as long as the query took, but at least least and at most most. Nil means statsEvery.
+	lasts func(T) (least, most time.Duration)
 
 	// slow returns whether an answer is used while the next query is under way; nil means no.
 	slow func(T) bool
@@ -34,6 +41,7 @@ type asking[T any] struct {
 	at   time.Time
 	done chan struct{}
 	got  T
+	took time.Duration
 	err  error
 
 	forgotten bool       // something changed since it began
@@ -121,7 +129,8 @@ func (k *kept[T]) stale(q *asking[T], now time.Time) bool {
 	}
 	lasts := statsEvery
 	if k.lasts != nil && q.err == nil && !q.forgotten {
-		lasts = k.lasts(q.got)
+		least, most := k.lasts(q.got)
+		lasts = min(max(least, restFor*q.took), most)
 	}
 	age := now.Sub(q.at)
 	return q.err != nil || age < 0 || age >= lasts
@@ -137,6 +146,7 @@ func (k *kept[T]) run(ctx context.Context, q *asking[T]) {
 		q.got, err = k.ask(ctx)
 		return err
 	})
+	q.took = k.clock().Sub(q.at)
 }
 
 // keptBy is a query for each of some keys.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -23,6 +24,7 @@ import (
 type Store interface {
 	Job(ctx context.Context, id core.ID) (core.Job, error)
 	Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error)
+	Ended(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error)
 	Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error)
 	DeadLetters(ctx context.Context, lane core.Lane, after core.ID, limit int) (core.Page[core.TakenJob], error)
 	Retry(ctx context.Context, now time.Time, id core.ID, lane core.Lane) (int, error)
@@ -55,6 +57,7 @@ type Queue struct {
 type Listed struct {
 	Queue
 	core.Tally
+	core.Ended
 }
 
 // Gone reports whether the queue was removed from the configuration, and has only earlier
@@ -103,7 +106,7 @@ func (q *Queues) Queue(ctx context.Context, name string) (Listed, error) {
 	if err != nil {
 		return Listed{}, err
 	}
-	if !configured && listed[0].Tally == (core.Tally{}) {
+	if !configured && listed[0].Tally == (core.Tally{}) && listed[0].Ended == (core.Ended{}) {
 		return Listed{}, ErrQueue
 	}
 	return listed[0], nil
@@ -134,12 +137,17 @@ func (q *Queues) list(ctx context.Context, queues []Queue) ([]Listed, error) {
 	for i, queue := range queues {
 		lanes[i] = core.QueueLane(queue.Name)
 	}
+	var ended map[core.Lane]core.Ended
+	var second error
+	var beside sync.WaitGroup // each round trip to a database over HTTP takes long
+	beside.Go(func() { ended, second = q.store.Ended(ctx, lanes) })
 	tallies, err := q.store.Tallies(ctx, q.clock(), lanes)
-	if err != nil {
+	beside.Wait()
+	if err := cmp.Or(err, second); err != nil {
 		return nil, err
 	}
 	for i, queue := range queues {
-		listed[i] = Listed{queue, tallies[lanes[i]]}
+		listed[i] = Listed{queue, tallies[lanes[i]], ended[lanes[i]]}
 	}
 	return listed, nil
 }

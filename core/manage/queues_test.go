@@ -17,11 +17,12 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A fake store holds jobs in the order of their ids, and counts its calls.
 type fake struct {
-	jobs    []core.Job
-	calls   int
-	err     error
-	counted []core.Lane
-	sender  func() // stores messages during a drain, if set
+	jobs     []core.Job
+	calls    int
+	err      error
+	counted  []core.Lane
+	errEnded error  // of Ended
+	sender   func() // stores messages during a drain, if set
 
 	rushed     []Rush
 	unfinished bool // operations go on after Do
@@ -44,7 +45,6 @@ func (f *fake) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map
 		t := tallies[j.Lane]
 		switch {
 		case j.Status == core.Dead:
-			t.Dead++
 		case j.Status == core.Running && j.DueAt.After(now):
 			t.Processing++
 		default:
@@ -53,6 +53,17 @@ func (f *fake) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (map
 		tallies[j.Lane] = t
 	}
 	return tallies, f.err
+}
+
+func (f *fake) Ended(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error) {
+	ended := map[core.Lane]core.Ended{}
+	for _, j := range f.jobs {
+		if e := ended[j.Lane]; j.Status == core.Dead && slices.Contains(lanes, j.Lane) {
+			e.Dead++
+			ended[j.Lane] = e
+		}
+	}
+	return ended, f.errEnded
 }
 
 func (f *fake) Peek(_ context.Context, now time.Time, lane core.Lane, limit int) ([]core.TakenJob, error) {
@@ -141,9 +152,9 @@ func TestList(t *testing.T) {
 	q, f := shop()
 	got, err := q.List(t.Context())
 	want := []Listed{
-		{Queue{Name: "idle", Source: "desk"}, core.Tally{}},
-		{Queue{Name: "mail", Source: "desk"}, core.Tally{Dead: 1}},
-		{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1, Dead: 2}},
+		{Queue: Queue{Name: "idle", Source: "desk"}},
+		{Queue: Queue{Name: "mail", Source: "desk"}, Ended: core.Ended{Dead: 1}},
+		{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1}, core.Ended{Dead: 2}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("List: %v, (-want +got):\n%s", err, diff)
@@ -162,7 +173,7 @@ func TestList(t *testing.T) {
 func TestQueue(t *testing.T) {
 	q, f := shop()
 	got, err := q.Queue(t.Context(), "work")
-	want := Listed{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1, Dead: 2}}
+	want := Listed{Queue{"work", "shop", []string{"order.*"}, time.Minute, 3}, core.Tally{Pending: 1, Processing: 1}, core.Ended{Dead: 2}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("Queue: %v, (-want +got):\n%s", err, diff)
 	}
@@ -176,6 +187,10 @@ func TestQueue(t *testing.T) {
 	if _, err := q.Queue(t.Context(), "work"); err != f.err {
 		t.Errorf("Queue of a store that fails = %v, want its error", err)
 	}
+	f.err, f.errEnded = nil, errors.New("disk empty")
+	if _, err := q.Queue(t.Context(), "work"); err != f.errEnded {
+		t.Errorf("Queue of a store that cannot count dead messages = %v, want its error", err)
+	}
 }
 
 // A removed queue is there as long as it has messages, in any status.
@@ -183,7 +198,7 @@ func TestQueueThatIsGone(t *testing.T) {
 	q, f := shop()
 	f.jobs = append(f.jobs, core.Job{ID: id(7), Lane: "queue/gone", Status: core.Dead}, core.Job{ID: id(8), Lane: "queue/gone", Status: core.Available})
 	gone, err := q.Queue(t.Context(), "gone")
-	if err != nil || !gone.Gone() || gone.Tally != (core.Tally{Pending: 1, Dead: 1}) {
+	if err != nil || !gone.Gone() || gone.Tally != (core.Tally{Pending: 1}) || gone.Ended != (core.Ended{Dead: 1}) {
 		t.Errorf("Queue = %+v, %v", gone, err)
 	}
 	if work, err := q.Queue(t.Context(), "work"); err != nil || work.Gone() {

@@ -13,14 +13,13 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// census counts its calls. Tallies takes some time, and Completed another.
+// census counts its calls. Tallies, Ended and Completed take some time each.
 type census struct {
-	asked  int
-	dead   int
-	takes  time.Duration
-	counts time.Duration
-	err    error
-	broken string // the method that fails with err
+	asked, askedEnded   int
+	busy, dead          int // running and dead jobs
+	takes, ends, counts time.Duration
+	err                 error
+	broken              string // the method that fails with err
 }
 
 func (c *census) fail(method string) error {
@@ -40,7 +39,16 @@ func (c *census) Tallies(ctx context.Context, _ time.Time, lanes []core.Lane) (m
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return map[core.Lane]core.Tally{"handler/a": {Pending: c.asked, Dead: c.dead}}, c.fail("Tallies")
+	return map[core.Lane]core.Tally{"handler/a": {Pending: c.asked, Processing: c.busy}}, c.fail("Tallies")
+}
+
+func (c *census) Ended(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error) {
+	c.askedEnded++
+	if slices.ContainsFunc(lanes, func(l core.Lane) bool { return l.Source() != "" }) {
+		return nil, errors.New("jobs of a source's lane were counted")
+	}
+	<-time.After(c.ends)
+	return map[core.Lane]core.Ended{"handler/a": {Dead: c.dead}, "alert/host": {Dead: 1}}, c.fail("Ended")
 }
 
 func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, error) {
@@ -61,10 +69,14 @@ func statistics(c *census) *Statistics {
 
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := statistics(&census{})
+		c := &census{busy: 2, dead: 3}
+		lanes := []core.Lane{"handler/a", "queue/q", "alert/host", "source/shop", "source/timer"}
+		s := NewStatistics(c, time.Now, lanes, core.Places{"alert/host": {Lane: "alert/1", Host: "hooks"}})
 		got, err := s.Stats(t.Context())
 		want := Stats{At: time.Now(), Completed: 9, Lanes: []LaneStats{
-			{Lane: "handler/a", Tally: core.Tally{Pending: 1}, Gate: core.Gate{Failures: 5}}, {Lane: "queue/q"},
+			{Lane: "handler/a", Tally: core.Tally{Pending: 1, Processing: 2}, Ended: core.Ended{Dead: 3}, Gate: core.Gate{Failures: 5}},
+			{Lane: "queue/q"},
+			{Lane: "alert/1", Host: "hooks", Ended: core.Ended{Dead: 1}},
 		}, Sources: []SourceStats{{"shop", core.Gate{HeldSince: noon, HeldUntil: core.NoEnd}}, {Name: "timer"}}}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("Stats: %v (-want +got):\n%s", err, diff)
@@ -72,11 +84,11 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// Lanes and completed jobs are counted at the same time.
+// All jobs are counted at the same time.
 func TestStatsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		got, err := statistics(&census{takes: time.Second, counts: time.Second}).Stats(t.Context())
+		got, err := statistics(&census{takes: time.Second, ends: time.Second, counts: time.Second}).Stats(t.Context())
 		if took := time.Since(began); err != nil || got.Completed != 9 || took != time.Second {
 			t.Errorf("Stats: %d completed after %v, %v, want 9 after %v", got.Completed, took, err, time.Second)
 		}
@@ -86,7 +98,7 @@ func TestStatsAreCountedTogether(t *testing.T) {
 // Quiet waits for a query that outlives callers that got an older answer.
 func TestStatsAreQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := statistics(&census{takes: 3 * time.Second, dead: muchCounted})
+		s := statistics(&census{takes: 3 * time.Second, busy: muchCounted})
 		waits := func(what string, most, want time.Duration) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -101,6 +113,10 @@ func TestStatsAreQuiet(t *testing.T) {
 			if _, err := s.Lanes(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(mostLast)
+		}
+		if _, err := s.Lanes(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 		waits("too long", time.Second, time.Second)
 		waits("until it is counted", time.Minute, 2*time.Second)
@@ -149,34 +165,53 @@ func TestStatsAreShared(t *testing.T) {
 	})
 }
 
-// An answer that counted many jobs is used for longer, unless an operator changed something.
+// An answer that counted many jobs is used for longer, and again for longer if that took long, unless an
+// operator changed something. That holds for unfinished jobs and for dead ones, each by themselves.
 func TestStatsAreUsedForLonger(t *testing.T) {
 	for _, tt := range []struct {
-		dead int
+		jobs int
+		took time.Duration
 		used time.Duration
-	}{{998, time.Second}, {1998, 1030 * time.Millisecond}, {99_000, 3970 * time.Millisecond}, {900_000, statsLast}} {
+	}{
+		{998, 0, time.Second}, {998, 600 * time.Millisecond, time.Second},
+		{1998, 0, 1030 * time.Millisecond}, {1998, 600 * time.Millisecond, 1300 * time.Millisecond},
+		{99_000, 0, 3970 * time.Millisecond}, {99_000, 20 * time.Millisecond, 10 * time.Second}, {99_000, 900 * time.Millisecond, mostLast},
+		{900_000, 0, leastLast}, {900_000, 900 * time.Millisecond, mostLast},
+	} {
 		for _, change := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				c := &census{dead: tt.dead}
-				s := statistics(c)
-				used := tt.used
-				if change {
-					used = statsEvery
-				}
-				for i, wait := range []time.Duration{0, used - 1, 1} {
-					time.Sleep(wait)
-					if _, err := s.Lanes(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					synctest.Wait()
-					if change {
-						s.Forget()
-					}
-					if want := 1 + i/2; c.asked != want {
-						t.Errorf("%d dead, change %t: asked %d times %v later, want %d", tt.dead, change, c.asked, wait, want)
-					}
-				}
-			})
+			for _, dead := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) { usedForLonger(t, tt.jobs, tt.took, tt.used, change, dead) })
+			}
+		}
+	}
+}
+
+// usedForLonger asks at first, when an answer is out of date if there was a change, just before it is out of
+// date if there was none, and then.
+func usedForLonger(t *testing.T, jobs int, took, used time.Duration, change, dead bool) {
+	c := &census{busy: jobs, takes: took}
+	asked := &c.asked
+	if dead {
+		c = &census{dead: jobs, ends: took}
+		asked = &c.askedEnded
+	}
+	s := statistics(c)
+	defer s.Quiet(t.Context())
+	if change {
+		used = statsEvery
+	}
+	began := time.Now()
+	for i, after := range []time.Duration{0, used - 1, used} {
+		time.Sleep(time.Until(began.Add(after)))
+		if _, err := s.Lanes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if change {
+			s.Forget()
+		}
+		if want := 1 + i/2; *asked != want {
+			t.Errorf("%d jobs (dead: %t) counted in %v, change %t: asked %d times after %v, want %d", jobs, dead, took, change, *asked, after, want)
 		}
 	}
 }
@@ -185,7 +220,7 @@ func TestStatsAreUsedForLonger(t *testing.T) {
 // minute.
 func TestStatsOfManyJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &census{takes: 3 * time.Second, dead: muchCounted - 1}
+		c := &census{takes: 3 * time.Second, busy: muchCounted - 1}
 		s := statistics(c)
 		ask := func(when string, waits time.Duration, want int) {
 			t.Helper()
@@ -195,18 +230,20 @@ func TestStatsOfManyJobs(t *testing.T) {
 				t.Errorf("%s: the answer of question %d after %v, %v; want %d after %v", when, got.Lanes[0].Pending, time.Since(began), err, want, waits)
 			}
 		}
+		_, used := usedFor(muchCounted)
 		ask("at first", 3*time.Second, 1)
+		time.Sleep(used - 3*time.Second)
 		ask("out of date", 0, 1)
 		ask("at once", 0, 1)
 		time.Sleep(4 * time.Second)
 		ask("meanwhile there is another", 0, 2)
-		time.Sleep(toldFor)
-		ask("that is as old as it may be", 0, 3)
+		time.Sleep(toldFor - 4*time.Second)
+		ask("that is as old as it may be", 0, 2)
 		time.Sleep(2 * toldFor)
-		ask("this one is too old", 3*time.Second, 5)
-		time.Sleep(2 * time.Second)
+		ask("this one is too old", 3*time.Second, 4)
+		time.Sleep(used - 3*time.Second)
 		c.err, c.broken = errors.New("disk full"), "Due"
-		ask("before it fails", 0, 5)
+		ask("before it fails", 0, 4)
 		time.Sleep(4 * time.Second)
 		if _, err := s.Stats(t.Context()); !errors.Is(err, c.err) {
 			t.Errorf("after it failed: %v, want %v", err, c.err)
@@ -238,7 +275,7 @@ func TestStatsThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &census{err: errors.New("disk full")}
 		s := statistics(c)
-		for _, method := range []string{"Tallies", "Due", "Completed"} {
+		for _, method := range []string{"Tallies", "Due", "Ended", "Completed"} {
 			c.broken = method
 			if _, err := s.Stats(t.Context()); !errors.Is(err, c.err) {
 				t.Errorf("Stats where %s fails = %v", method, err)

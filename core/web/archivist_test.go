@@ -381,9 +381,9 @@ func (a registrar) RetryAll(_ context.Context, lane core.Lane) (manage.Retried, 
 func (a *archivist) Stats(context.Context) (manage.Stats, error) {
 	open := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Minute)}
 	return manage.Stats{At: noon, Completed: 100_000, Lanes: []manage.LaneStats{
-		{Lane: "handler/billing", Tally: core.Tally{Pending: 9, Waiting: 2, Stopped: 1, Retryable: 5, Processing: 1, Dead: 3, Canceled: 4, OldestDue: noon.Add(-90 * time.Second)}, Gate: open},
+		{Lane: "handler/billing", Tally: core.Tally{Pending: 9, Waiting: 2, Stopped: 1, Retryable: 5, Processing: 1, OldestDue: noon.Add(-90 * time.Second)}, Ended: core.Ended{Dead: 3, Canceled: 4}, Gate: open},
 		{Lane: "handler/idle"},
-		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1, Canceled: 2, OldestDue: noon}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
+		{Lane: "queue/work", Tally: core.Tally{Pending: 3, Processing: 2, OldestDue: noon}, Ended: core.Ended{Dead: 1, Canceled: 2}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/fulfil-order", Tally: core.Tally{Pending: 2, Scheduled: 2, Processing: 1}},
 		{Lane: "alert/0123456789ab"},
 	}, Sources: []manage.SourceStats{

@@ -156,7 +156,7 @@ func (c *counter) List(context.Context) ([]manage.Listed, error) {
 		{Queue: manage.Queue{Name: "locked", Source: "app", Visibility: 1500 * time.Millisecond}},
 		{
 			Queue: manage.Queue{Name: "work", Source: "shop", Events: []string{"order.*", "a"}, Visibility: time.Minute, MaxAttempts: 3},
-			Tally: core.Tally{Pending: 3, Processing: 2, Dead: 1},
+			Tally: core.Tally{Pending: 3, Processing: 2}, Ended: core.Ended{Dead: 1},
 		},
 	}, c.say("list")
 }

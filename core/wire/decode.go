@@ -253,7 +253,8 @@ func (q Queue) Core() (manage.Listed, error) {
 	}
 	return manage.Listed{
 		Queue: manage.Queue{Name: q.Name, Source: string(q.Source), Events: q.Events, Visibility: visibility.Duration},
-		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing, Dead: q.Dead, Canceled: q.Canceled},
+		Tally: core.Tally{Pending: q.Pending, Processing: q.Processing},
+		Ended: core.Ended{Dead: q.Dead, Canceled: q.Canceled},
 	}, nil
 }
 

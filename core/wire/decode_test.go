@@ -229,7 +229,7 @@ func TestMessagesThereAndBack(t *testing.T) {
 func TestQueuesThereAndBack(t *testing.T) {
 	want := manage.Listed{
 		Queue: manage.Queue{Name: "q", Source: "shop", Events: []string{"order.*"}, Visibility: 90 * time.Second},
-		Tally: core.Tally{Pending: 1, Processing: 2, Dead: 3, Canceled: 4},
+		Tally: core.Tally{Pending: 1, Processing: 2}, Ended: core.Ended{Dead: 3, Canceled: 4},
 	}
 	got, err := QueueOf(want).Core()
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

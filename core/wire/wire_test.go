@@ -140,11 +140,12 @@ func TestScheduledAt(t *testing.T) {
 func TestStats(t *testing.T) {
 	gate := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon.Add(time.Second)}
 	half := core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}
-	tally := core.Tally{Pending: 8, Waiting: 2, Stopped: 1, Scheduled: 1, Retryable: 2, Processing: 3, Dead: 4, Canceled: 5, OldestDue: noon.Add(-1500 * time.Millisecond)}
+	tally := core.Tally{Pending: 8, Waiting: 2, Stopped: 1, Scheduled: 1, Retryable: 2, Processing: 3, OldestDue: noon.Add(-1500 * time.Millisecond)}
+	ended := core.Ended{Dead: 4, Canceled: 5}
 	got := StatsOf(manage.Stats{At: noon, Completed: 9, Lanes: []manage.LaneStats{
-		{Lane: "handler/a", Tally: tally, Gate: gate},
+		{Lane: "handler/a", Tally: tally, Ended: ended, Gate: gate},
 		{Lane: "handler/b", Gate: half},
-		{Lane: "queue/q", Tally: tally, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: core.NoEnd}},
+		{Lane: "queue/q", Tally: tally, Ended: ended, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: core.NoEnd}},
 		{Lane: "workflow/w", Tally: core.Tally{OldestDue: noon.Add(time.Hour)}, Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon.Add(time.Second)}},
 		{Lane: "alert/slack-1", Gate: core.Gate{HeldSince: noon.Add(-time.Second), HeldUntil: noon}},
 	}, Sources: []manage.SourceStats{

@@ -95,6 +95,7 @@ func BenchmarkAsked(b *testing.B) {
 	ask("failures", func() error { _, err := s.Failures(ctx, core.FailureFilter{}); return err })
 	ask("failures of a lane", func() error { _, err := s.Failures(ctx, core.FailureFilter{Lane: all[7]}); return err })
 	ask("tallies of 20", func() error { _, err := s.Tallies(ctx, time.Now(), all); return err })
+	ask("ended of 20", func() error { _, err := s.Ended(ctx, all); return err })
 	ask("completed", func() error { _, err := s.Completed(ctx); return err })
 	ask("depth", func() error { _, err := s.Depth(ctx); return err })
 	ask("nth of 1000", func() error { _, err := s.Nth(ctx, core.EventFilter{}, 1000); return err })

@@ -140,14 +140,17 @@ func TestCountsAreBounded(t *testing.T) {
 	completed(core.MaxDepth)
 	fill("dead", nil, int64(1))
 	completed(core.MaxDepth)
+	if ended, err := s.Ended(ctx, []core.Lane{lane}); ended[lane] != (core.Ended{Dead: core.MaxDepth}) || err != nil {
+		t.Errorf("Ended = %+v, %v, want %d dead jobs", ended, err, core.MaxDepth)
+	}
 	due := time.UnixMilli(1000).UTC()
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due})
-	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	tally(1000, core.Tally{Pending: core.MaxDepth, OldestDue: due})
+	tally(0, core.Tally{Pending: core.MaxDepth})
 	fill("running", int64(2000), nil)
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, OldestDue: due}) // it counts no further
-	tally(0, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth})
+	tally(1000, core.Tally{Pending: core.MaxDepth, OldestDue: due}) // it counts no further
+	tally(0, core.Tally{Pending: core.MaxDepth})
 	fill("retryable", int64(1), nil)
-	tally(1000, core.Tally{Pending: core.MaxDepth, Dead: core.MaxDepth, Retryable: core.MaxDepth, OldestDue: time.UnixMilli(1).UTC()})
+	tally(1000, core.Tally{Pending: core.MaxDepth, Retryable: core.MaxDepth, OldestDue: time.UnixMilli(1).UTC()})
 }
 
 // TestRetryOfMany revives more jobs than one statement does.

@@ -35,7 +35,7 @@ func TestBrokenCancelsFail(t *testing.T) {
 			[]string{saysRetryCanceled, saysRetryCanceled + "/after attempts"}},
 		{"Retry of all revives canceled jobs", func(m *Model) core.Store { return retriesCanceled{m} }, []string{saysRetryOther + "/canceled jobs"}},
 		{"Drain deletes canceled jobs", func(m *Model) core.Store { return drainsCanceled{m} }, []string{saysDrain + "/canceled jobs stay"}},
-		{"Tallies counts canceled jobs as dead", func(m *Model) core.Store { return talliesEnded{m} }, []string{saysTallies + "/canceled"}},
+		{"Ended counts canceled jobs as dead", func(m *Model) core.Store { return endsCanceled{m} }, []string{saysEndedJobs + "/canceled"}},
 		{"Completed counts canceled jobs", func(m *Model) core.Store { return completesCanceled{m} }, []string{saysCompleted + "/beside canceled ones"}},
 		{"Jobs shows canceled jobs as dead", func(m *Model) core.Store { return listsCanceled{m} }, []string{saysJobs + "/canceled, beyond the newest jobs"}},
 	} {
@@ -206,16 +206,15 @@ func (s drainsCanceled) Drain(ctx context.Context, lane core.Lane, below core.ID
 	return s.Model.Drain(ctx, lane, below, limit)
 }
 
-// talliesEnded counts canceled jobs as dead.
-type talliesEnded struct{ *Model }
+// endsCanceled counts canceled jobs as dead.
+type endsCanceled struct{ *Model }
 
-func (s talliesEnded) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (map[core.Lane]core.Tally, error) {
-	tallies, err := s.Model.Tallies(ctx, now, lanes)
-	for l, t := range tallies {
-		t.Dead, t.Canceled = t.Dead+t.Canceled, 0
-		tallies[l] = t
+func (s endsCanceled) Ended(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error) {
+	ended, err := s.Model.Ended(ctx, lanes)
+	for l, e := range ended {
+		ended[l] = core.Ended{Dead: e.Dead + e.Canceled}
 	}
-	return tallies, err
+	return ended, err
 }
 
 // completesCanceled counts each finished job that is not dead.

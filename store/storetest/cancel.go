@@ -44,7 +44,7 @@ var cancels = role{name: "Cancel", checks: []check{
 	{saysCancelAgain, "", cancelAgain},
 	{saysCancelNone, "", cancelMissing},
 	{saysDrain, "canceled jobs stay", drainCanceled},
-	{saysTallies, "canceled", tallyCanceled},
+	{saysEndedJobs, "canceled", endedCanceled},
 	{saysCompleted, "beside canceled ones", completedBesideCanceled},
 	{saysJobs, "canceled, beyond the newest jobs", listCanceled},
 }}
@@ -371,15 +371,16 @@ func drainCanceled(r *rig) {
 }
 
 // Canceled jobs are counted by themselves, in each lane.
-func tallyCanceled(r *rig) {
+func endedCanceled(r *rig) {
 	a := r.arrival(r.lane, r.lane, "queue/b")
 	r.accepted(a)
 	r.cancel(a.Event.ID)
 	r.settled(core.Dead)
 	r.put()
-	r.equal("Tallies", r.tallies(r.lane, "queue/b", "queue/c"), map[core.Lane]core.Tally{
-		r.lane: {Canceled: 2, Dead: 1, Pending: 1, OldestDue: r.now}, "queue/b": {Canceled: 1}, "queue/c": {},
+	r.equal("Ended", r.countEnded(r.lane, "queue/b", "queue/c"), map[core.Lane]core.Ended{
+		r.lane: {Canceled: 2, Dead: 1}, "queue/b": {Canceled: 1}, "queue/c": {},
 	})
+	r.equal("Tallies", r.tallies(r.lane, "queue/b"), map[core.Lane]core.Tally{r.lane: {Pending: 1, OldestDue: r.now}, "queue/b": {}})
 }
 
 // Canceled jobs are no completed ones.

@@ -339,6 +339,7 @@ func raceAckMany(r *rig) {
 	})
 	r.equal("jobs that were counted", counted.Load(), int64(n))
 	r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
+	r.equal("Ended", r.countEnded(r.lane)[r.lane], core.Ended{})
 }
 
 // The message is redelivered at the new end and not a millisecond before. The message beside it

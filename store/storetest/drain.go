@@ -118,6 +118,7 @@ func raceDrains(r *rig) {
 		})
 		r.equal("jobs that were drained or acked", drained[0]+drained[1]+acked[2]+acked[3], len(refs))
 		r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
+		r.equal("Ended", r.countEnded(r.lane)[r.lane], core.Ended{})
 		r.equal("jobs that were acked", len(r.jobs(core.JobFilter{Lane: r.lane}).Items), acked[2]+acked[3])
 	}
 }

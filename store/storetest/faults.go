@@ -165,6 +165,7 @@ func readsOnly(r *rig, f *Fault) {
 	r.held(r.lane, refTo(last.Job), byID(j.ID))
 	r.lapsed(9, r.lane)
 	r.tallies(r.lane)
+	r.countEnded(r.lane)
 	r.peek(r.lane, 9)
 	r.deadLetters(r.lane, "", 0)
 	r.nth(core.EventFilter{Source: "shop"}, 2)
@@ -362,6 +363,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Held":          func() error { _, err := s.Held(ctx, r.lane, refs); return err },
 		"Lapsed":        func() error { _, err := s.Lapsed(ctx, r.now, []core.Lane{r.lane}, 1); return err },
 		"Tallies":       func() error { _, err := s.Tallies(ctx, r.now, []core.Lane{r.lane}); return err },
+		"Ended":         func() error { _, err := s.Ended(ctx, []core.Lane{r.lane}); return err },
 		"Peek":          func() error { _, err := s.Peek(ctx, r.now, r.lane, 1); return err },
 		"Dead":          func() error { _, err := s.DeadLetters(ctx, r.lane, "", 1); return err },
 		"Drain":         func() error { _, err := s.Drain(ctx, r.lane, newestID, 1); return err },

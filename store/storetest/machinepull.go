@@ -66,6 +66,8 @@ func (m *machine) askQueues(t *rapid.T) {
 	m.equal("Lapsed", bareTaken(m.lapsed(limit, m.lanes...)), bareTaken(lapsed))
 	tallies, _ := m.model.Tallies(ctx, m.now, m.lanes)
 	m.equal("Tallies", m.tallies(m.lanes...), tallies)
+	ended, _ := m.model.Ended(ctx, m.lanes)
+	m.equal("Ended", m.countEnded(m.lanes...), ended)
 	peek, _ := m.model.Peek(ctx, m.now, lane, limit)
 	m.equal("Peek", bareTaken(m.peek(lane, limit)), bareTaken(peek))
 	var after core.ID

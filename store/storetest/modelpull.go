@@ -88,7 +88,7 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 		tallies[l] = core.Tally{}
 	}
 	for _, j := range m.jobs {
-		if t, asked := tallies[j.Lane]; asked {
+		if t, asked := tallies[j.Lane]; asked && !j.Status.Finished() {
 			before := t
 			if t = tallied(t, j, now); m.isParked(j) { // it waits for its source, not only for its time
 				t.OldestDue, t.Scheduled = before.OldestDue, before.Scheduled
@@ -105,21 +105,12 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	return tallies, nil
 }
 
-// tallied returns the tally with one more job. A job whose lease is over counts as pending and
-// tried before.
+// tallied returns the tally with one more unfinished job. A job whose lease is over counts as pending
+// and tried before.
 func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
-	switch {
-	case j.Status == core.Completed:
-		return t
-	case j.Status == core.Dead:
-		t.Dead++
-		return t
-	case j.Status == core.Canceled:
-		t.Canceled++
-		return t
-	case j.Status == core.Running && j.DueAt.After(now):
+	if j.Status == core.Running && j.DueAt.After(now) {
 		t.Processing++
-	default:
+	} else {
 		t.Pending++
 		switch shownAt(j, now) {
 		case core.Scheduled:
@@ -135,6 +126,29 @@ func tallied(t core.Tally, j *core.Job, now time.Time) core.Tally {
 		t.OldestDue = j.DueAt
 	}
 	return t
+}
+
+// Ended implements [core.Ledger].
+func (m *Model) Ended(_ context.Context, lanes []core.Lane) (map[core.Lane]core.Ended, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ended := map[core.Lane]core.Ended{}
+	for _, l := range lanes {
+		ended[l] = core.Ended{}
+	}
+	for _, j := range m.jobs {
+		e, asked := ended[j.Lane]
+		switch {
+		case !asked:
+			continue
+		case j.Status == core.Dead:
+			e.Dead++
+		case j.Status == core.Canceled:
+			e.Canceled++
+		}
+		ended[j.Lane] = e
+	}
+	return ended, nil
 }
 
 // Peek implements [core.Ledger]. It returns the jobs that a Take would return, and changes

@@ -15,8 +15,10 @@ const (
 	saysLapsed      = "Lapsed returns up to limit running jobs of the lanes, with their events, whose lease is over and whose last attempt is used up, the longest over of each lane first"
 	saysLapsedSpent = "A Take would return these jobs as [Job.Spent]; Lapsed finds them in lanes from which no process takes"
 	saysLapsedReads = "It writes nothing, and other jobs in the lanes do not make it slower"
-	saysTallies     = "Tallies counts the jobs of lanes, each number up to MaxDepth"
-	saysNoTally     = "Lanes without jobs have the zero Tally"
+	saysTallies     = "Tallies counts the unfinished jobs of lanes, each number up to MaxDepth"
+	saysNoTally     = "Lanes without such jobs have the zero Tally"
+	saysEndedJobs   = "Ended counts the dead and the canceled jobs of lanes, each number up to MaxDepth"
+	saysNoneEnded   = "Lanes without such jobs have the zero Ended"
 	saysPeek        = "Peek returns the jobs of a lane that are due, longest due first, with their events: the jobs that Take would return, in its order, without leasing them"
 	saysPeekLimit   = "Limit is 1 to MaxPage"
 	saysDead        = "DeadLetters lists the dead jobs of a lane newest first, with their events; if after is set, only jobs below that id"
@@ -46,6 +48,9 @@ var queues = role{name: "Queues", checks: []check{
 	{saysTallies, "scheduled", tallyScheduled},
 	{saysTallies, "oldest due time", tallyOldest},
 	{saysNoTally, "", tallyNone},
+	{saysEndedJobs, "", endedEach},
+	{saysEndedJobs, "of the lanes", endedLanes},
+	{saysNoneEnded, "", endedNone},
 	// Looking without taking.
 	{saysPeek, "", peekDue},
 	{saysPeek, "in the order of Take", peekOrder},
@@ -80,16 +85,6 @@ func (r *rig) lapsed(limit int, lanes ...core.Lane) []core.TakenJob {
 		r.Fatalf("Lapsed(%q, %d) failed: %v", lanes, limit, err)
 	}
 	return jobs
-}
-
-// tallies returns the counts of lanes at the rig's time.
-func (r *rig) tallies(lanes ...core.Lane) map[core.Lane]core.Tally {
-	r.Helper()
-	tallies, err := r.store.Tallies(context.Background(), r.now, lanes)
-	if err != nil {
-		r.Fatalf("Tallies(%q) failed: %v", lanes, err)
-	}
-	return tallies
 }
 
 // peek returns at most limit due jobs of a lane.
@@ -220,89 +215,6 @@ func lapsedReads(r *rig) {
 	want := r.state()
 	r.lapsed(9, r.lane)
 	r.equal("state after Lapsed", r.state(), want)
-}
-
-// One lane has jobs of each kind. Jobs whose lease ended now count as pending.
-func tallyEach(r *rig) {
-	r.settled(core.Completed)
-	for range 2 {
-		r.settled(core.Dead)
-	}
-	r.settled(core.Retryable) // due in a minute
-	over, _ := r.putAndTake(2)
-	for _, j := range over {
-		r.extend(r.now, r.lane, refTo(j.Job))
-	}
-	late := r.arrival(r.lane)
-	late.Event.CreatedAt = r.now.Add(leaseTime)
-	r.accepted(late)
-	want := core.Tally{Pending: 4, Retryable: 3, OldestDue: r.now, Dead: 2}
-	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: want})
-	r.lane = "queue/other"
-	r.putAndTake(5)
-	r.putMany(3)
-	r.equal("Tallies", r.tallies(r.lane), map[core.Lane]core.Tally{r.lane: {Pending: 3, Processing: 5, OldestDue: r.now}})
-}
-
-// Jobs of lanes that the call does not name do not count.
-func tallyLanes(r *rig) {
-	for i, l := range []core.Lane{"queue/a", "queue/b", "queue/c"} {
-		r.lane = l
-		r.putAndTake(i + 1)
-		r.putMany(1)
-	}
-	want := map[core.Lane]core.Tally{"queue/c": {Pending: 1, Processing: 3, OldestDue: r.now}, "queue/a": {Pending: 1, Processing: 1, OldestDue: r.now}}
-	r.equal("Tallies(c, a)", r.tallies("queue/c", "queue/a"), want)
-	r.equal("Tallies of no lane", r.tallies(), map[core.Lane]core.Tally{})
-}
-
-// tallyTime checks that a lease is over from its end on.
-func tallyTime(r *rig) {
-	j := r.taken()
-	for _, at := range []struct {
-		now  time.Time
-		want core.Tally
-	}{
-		{j.DueAt.Add(-time.Millisecond), core.Tally{Processing: 1}},
-		{j.DueAt, core.Tally{Pending: 1, Retryable: 1, OldestDue: j.DueAt}},
-		{j.DueAt.Add(time.Millisecond), core.Tally{Pending: 1, Retryable: 1, OldestDue: j.DueAt}},
-	} {
-		r.now = at.now
-		r.equal("Tallies", r.tallies(r.lane)[r.lane], at.want)
-	}
-}
-
-// tallyRetryable checks that released jobs and revived jobs do not count as tried before.
-func tallyRetryable(r *rig) {
-	back := r.taken()
-	r.release(r.now.Add(leaseTime), back.Job)
-	r.retry(r.settled(core.Dead).ID, "")
-	r.take(1)
-	failed := r.settled(core.Retryable)
-	want := core.Tally{Pending: 2, Processing: 1, Retryable: 1}
-	r.equal("Tallies", r.tallies(r.lane)[r.lane], want)
-	r.equal("Available", want.Available(), 1)
-	r.now = failed.DueAt
-	r.equal("Tallies once they are due", r.tallies(r.lane)[r.lane], core.Tally{Pending: 3, Retryable: 2, OldestDue: r.now})
-}
-
-// The oldest due time ignores leased jobs, since their due time is the end of the lease.
-func tallyOldest(r *rig) {
-	first := r.now
-	r.putMany(2)
-	r.now = r.now.Add(leaseTime)
-	r.putMany(1)
-	r.equal("Tallies: OldestDue", r.tallies(r.lane)[r.lane].OldestDue, first)
-	r.take(2)
-	r.equal("Tallies: OldestDue of the job that is left", r.tallies(r.lane)[r.lane].OldestDue, r.now)
-	r.take(1)
-	r.equal("Tallies: OldestDue while all are held", r.tallies(r.lane)[r.lane].OldestDue, time.Time{})
-}
-
-// A metric of an empty lane is zero, not missing.
-func tallyNone(r *rig) {
-	r.put()
-	r.equal("Tallies", r.tallies("queue/nobody", "queue/other"), map[core.Lane]core.Tally{"queue/nobody": {}, "queue/other": {}})
 }
 
 // Peek shows jobs with their events from their due time on, the longest due first.

@@ -173,6 +173,7 @@ func eachPull(r *rig) {
 	r.peek(r.lane, 10)
 	r.deadLetters(r.lane, "", 10)
 	r.tallies(r.lane, last.lane)
+	r.countEnded(r.lane, last.lane)
 	r.equal("Drain", r.drainOf(r.lane, newestID, 3), 3)
 	r.equal("Drain", last.drainOf(last.lane, newestID, 3), 1)
 }

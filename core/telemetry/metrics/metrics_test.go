@@ -335,11 +335,11 @@ func TestClients(t *testing.T) {
 func TestGauges(t *testing.T) {
 	m := watched(func(context.Context) (manage.Stats, error) {
 		return manage.Stats{At: noon, Lanes: []manage.LaneStats{
-			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Dead: 1, Canceled: 6, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)},
+			{Lane: "handler/billing", Tally: core.Tally{Pending: 5, Processing: 2, Retryable: 3, OldestDue: noon.Add(-90 * time.Second)}, Ended: core.Ended{Dead: 1, Canceled: 6},
 				Gate: core.Gate{Failures: core.BreakerThreshold, OpenUntil: noon}},
 			{Lane: "handler/mail", Tally: core.Tally{Pending: 1, OldestDue: noon.Add(time.Second)}},
 			{Lane: "queue/work", Tally: core.Tally{Pending: 10, Processing: 4, Waiting: 3, Stopped: 2}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: core.NoEnd}},
-			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1, Dead: 8}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon}},
+			{Lane: "workflow/fulfil", Tally: core.Tally{Pending: 7, Scheduled: 4, Retryable: 1}, Ended: core.Ended{Dead: 8}, Gate: core.Gate{HeldSince: noon.Add(-time.Hour), HeldUntil: noon}},
 			{Lane: "alert/0123", Tally: core.Tally{Retryable: 1, Pending: 1}},
 		}, Sources: []manage.SourceStats{
 			{Name: "shop"}, {Name: "nightly", Gate: core.Gate{HeldSince: noon.Add(-time.Minute), HeldUntil: core.NoEnd}},

@@ -267,14 +267,15 @@ func (m *measured) Awaited(ctx context.Context, now time.Time, hash, receipt str
 	return m.Store.Awaited(ctx, now, hash, receipt)
 }
 
-// backlogOps measures [core.Backlog]. A scrape of /metrics calls tallies itself, so this role
+// backlogOps measures [core.Backlog]. A scrape of /metrics calls tallies and ended itself, so this role
 // shows the cost of scraping.
-type backlogOps struct{ depth, tallies, peek, deadLetters, completed *op }
+type backlogOps struct{ depth, tallies, ended, peek, deadLetters, completed *op }
 
 func newBacklogOps(f opFamilies) backlogOps {
 	return backlogOps{
 		depth:       f.op("depth"),
 		tallies:     f.op("tallies"),
+		ended:       f.op("ended"),
 		peek:        f.op("peek"),
 		deadLetters: f.op("dead_letters"),
 		completed:   f.op("completed"),
@@ -289,6 +290,11 @@ func (m *measured) Depth(ctx context.Context) (_ int, err error) {
 func (m *measured) Tallies(ctx context.Context, now time.Time, lanes []core.Lane) (_ map[core.Lane]core.Tally, err error) {
 	defer m.tallies.ended(time.Now(), &err)
 	return m.Store.Tallies(ctx, now, lanes)
+}
+
+func (m *measured) Ended(ctx context.Context, lanes []core.Lane) (_ map[core.Lane]core.Ended, err error) {
+	defer m.ended.ended(time.Now(), &err)
+	return m.Store.Ended(ctx, lanes)
 }
 
 func (m *measured) Peek(ctx context.Context, now time.Time, lane core.Lane, limit int) (_ []core.TakenJob, err error) {

@@ -303,6 +303,10 @@ func (f *recorder) Tallies(context.Context, time.Time, []core.Lane) (r map[core.
 	return r, f.answer("Tallies")
 }
 
+func (f *recorder) Ended(context.Context, []core.Lane) (r map[core.Lane]core.Ended, err error) {
+	return r, f.answer("Ended")
+}
+
 func (f *recorder) Peek(context.Context, time.Time, core.Lane, int) (r []core.TakenJob, err error) {
 	return r, f.answer("Peek")
 }
