@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,12 +142,14 @@ func (s *Store) Ended(ctx context.Context, lanes []core.Lane) (map[core.Lane]cor
 		return nil, fmt.Errorf("count the dead and canceled jobs of lanes: %w", err)
 	}
 	for i, l := range lanes {
-		dead, err := countIn(s.sql.tallyDead, results[2*i].Rows)
-		canceled, err2 := countIn(s.sql.tallyCanceled, results[2*i+1].Rows)
-		if err := errors.Join(err, err2); err != nil {
+		var e core.Ended
+		if e.Dead, err = countIn(s.sql.tallyDead, results[2*i].Rows); err == nil {
+			e.Canceled, err = countIn(s.sql.tallyCanceled, results[2*i+1].Rows)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("count the dead and canceled jobs of lanes: %w", err)
 		}
-		ended[l] = core.Ended{Dead: dead, Canceled: canceled}
+		ended[l] = e
 	}
 	return ended, nil
 }

@@ -62,8 +62,8 @@ func newErrors(j *Jobs) *keptBy[core.FailureFilter, Errors] {
 // jobs is refused with [core.NotFound].
 //
 // An answer is up to a millisecond old for each job that was looked at, or up to four if that takes
-// long: at most 32 seconds. It shows all changes before the last call of Forget. Simultaneous callers share one query. The
-// caller must not change the groups.
+// long: at most 32 seconds. It shows all changes before the last call of Forget. Simultaneous
+// callers share one query. The caller must not change the groups.
 func (j *Jobs) Errors(ctx context.Context, f core.FailureFilter) (Errors, error) {
 	f.Since, f.Until = f.Since.UTC(), f.Until.UTC() // the same times are the same key
 	return j.errors.by(f).answer(ctx)

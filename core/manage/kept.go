@@ -10,8 +10,9 @@ import (
 
 // restFor is how many times as long as its query took an answer is used, unless that is too short or too
 // long for its kind. A query that counts takes a processor of SQLite's process meanwhile, and then an
-// event waits longer until it is accepted. So each such query has at most a fifth of a percent of the
-// time: with three of them, pages that poll do not raise the p99 of the intake.
+// event waits longer until it is accepted. So each such query has a fifth of a percent of the time, or
+// somewhat more where its answer would get too old: with three of them, pages that poll do not raise the
+// p99 of the intake.
 const restFor = 500
 
 // kept is a query to the database, whose answer is used for some time. Callers that come while the

@@ -138,12 +138,17 @@ func (q *Queues) list(ctx context.Context, queues []Queue) ([]Listed, error) {
 		lanes[i] = core.QueueLane(queue.Name)
 	}
 	var ended map[core.Lane]core.Ended
-	var second error
+	var errEnded error
 	var beside sync.WaitGroup // each round trip to a database over HTTP takes long
-	beside.Go(func() { ended, second = q.store.Ended(ctx, lanes) })
+	beside.Go(func() {
+		errEnded = core.Contain(func() (err error) {
+			ended, err = q.store.Ended(ctx, lanes)
+			return err
+		})
+	})
 	tallies, err := q.store.Tallies(ctx, q.clock(), lanes)
 	beside.Wait()
-	if err := cmp.Or(err, second); err != nil {
+	if err := cmp.Or(err, errEnded); err != nil {
 		return nil, err
 	}
 	for i, queue := range queues {

@@ -17,12 +17,13 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // A fake store holds jobs in the order of their ids, and counts its calls.
 type fake struct {
-	jobs     []core.Job
-	calls    int
-	err      error
-	counted  []core.Lane
-	errEnded error  // of Ended
-	sender   func() // stores messages during a drain, if set
+	jobs       []core.Job
+	calls      int
+	err        error
+	counted    []core.Lane
+	panicEnded any    // of Ended
+	errEnded   error  // of Ended
+	sender     func() // stores messages during a drain, if set
 
 	rushed     []Rush
 	unfinished bool // operations go on after Do
@@ -62,6 +63,9 @@ func (f *fake) Ended(_ context.Context, lanes []core.Lane) (map[core.Lane]core.E
 			e.Dead++
 			ended[j.Lane] = e
 		}
+	}
+	if f.panicEnded != nil {
+		panic(f.panicEnded)
 	}
 	return ended, f.errEnded
 }
@@ -190,6 +194,11 @@ func TestQueue(t *testing.T) {
 	f.err, f.errEnded = nil, errors.New("disk empty")
 	if _, err := q.Queue(t.Context(), "work"); err != f.errEnded {
 		t.Errorf("Queue of a store that cannot count dead messages = %v, want its error", err)
+	}
+	var panicked *core.Panic
+	f.panicEnded = "nil map"
+	if _, err := q.Queue(t.Context(), "work"); !errors.As(err, &panicked) {
+		t.Errorf("Queue of a store that panics = %v, want an error of its caller alone", err)
 	}
 }
 

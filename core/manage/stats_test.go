@@ -16,7 +16,8 @@ import (
 // census counts its calls. Tallies, Ended and Completed take some time each.
 type census struct {
 	asked, askedEnded   int
-	busy, dead          int // running and dead jobs
+	askedCompleted      int
+	busy, dead, done    int // running, dead and completed jobs
 	takes, ends, counts time.Duration
 	err                 error
 	broken              string // the method that fails with err
@@ -59,8 +60,9 @@ func (c *census) Due(context.Context, []core.Lane) (map[core.Lane]core.Outlook, 
 }
 
 func (c *census) Completed(context.Context) (int, error) {
+	c.askedCompleted++
 	<-time.After(c.counts)
-	return 9, c.fail("Completed")
+	return c.done, c.fail("Completed")
 }
 
 func statistics(c *census) *Statistics {
@@ -69,7 +71,7 @@ func statistics(c *census) *Statistics {
 
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &census{busy: 2, dead: 3}
+		c := &census{busy: 2, dead: 3, done: 9}
 		lanes := []core.Lane{"handler/a", "queue/q", "alert/host", "source/shop", "source/timer"}
 		s := NewStatistics(c, time.Now, lanes, core.Places{"alert/host": {Lane: "alert/1", Host: "hooks"}})
 		got, err := s.Stats(t.Context())
@@ -88,7 +90,7 @@ func TestStats(t *testing.T) {
 func TestStatsAreCountedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		got, err := statistics(&census{takes: time.Second, ends: time.Second, counts: time.Second}).Stats(t.Context())
+		got, err := statistics(&census{takes: time.Second, ends: time.Second, counts: time.Second, done: 9}).Stats(t.Context())
 		if took := time.Since(began); err != nil || got.Completed != 9 || took != time.Second {
 			t.Errorf("Stats: %d completed after %v, %v, want 9 after %v", got.Completed, took, err, time.Second)
 		}
@@ -98,7 +100,7 @@ func TestStatsAreCountedTogether(t *testing.T) {
 // Quiet waits for a query that outlives callers that got an older answer.
 func TestStatsAreQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := statistics(&census{takes: 3 * time.Second, busy: muchCounted})
+		s := statistics(&census{takes: 2 * time.Second, busy: muchCounted, ends: 3 * time.Second, dead: muchCounted})
 		waits := func(what string, most, want time.Duration) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -109,14 +111,11 @@ func TestStatsAreQuiet(t *testing.T) {
 			}
 		}
 		waits("nobody asked", time.Minute, 0)
-		for range 2 {
+		for _, age := range []time.Duration{0, mostLast} {
+			time.Sleep(age) // until the answer is stale
 			if _, err := s.Lanes(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(mostLast)
-		}
-		if _, err := s.Lanes(t.Context()); err != nil {
-			t.Fatal(err)
 		}
 		waits("too long", time.Second, time.Second)
 		waits("until it is counted", time.Minute, 2*time.Second)
@@ -166,54 +165,85 @@ func TestStatsAreShared(t *testing.T) {
 }
 
 // An answer that counted many jobs is used for longer, and again for longer if that took long, unless an
-// operator changed something. That holds for unfinished jobs and for dead ones, each by themselves.
+// operator changed something. That holds for unfinished, dead and completed jobs, each by themselves.
 func TestStatsAreUsedForLonger(t *testing.T) {
-	for _, tt := range []struct {
-		jobs int
-		took time.Duration
-		used time.Duration
-	}{
-		{998, 0, time.Second}, {998, 600 * time.Millisecond, time.Second},
-		{1998, 0, 1030 * time.Millisecond}, {1998, 600 * time.Millisecond, 1300 * time.Millisecond},
-		{99_000, 0, 3970 * time.Millisecond}, {99_000, 20 * time.Millisecond, 10 * time.Second}, {99_000, 900 * time.Millisecond, mostLast},
-		{900_000, 0, leastLast}, {900_000, 900 * time.Millisecond, mostLast},
+	for kind, counting := range map[string]func(jobs int, took time.Duration) (c *census, asked *int){
+		"unfinished": func(n int, took time.Duration) (*census, *int) {
+			c := &census{busy: n, takes: took}
+			return c, &c.asked
+		},
+		"dead": func(n int, took time.Duration) (*census, *int) {
+			c := &census{dead: n, ends: took}
+			return c, &c.askedEnded
+		},
+		"completed": func(n int, took time.Duration) (*census, *int) {
+			c := &census{done: n, counts: took}
+			return c, &c.askedCompleted
+		},
 	} {
-		for _, change := range []bool{false, true} {
-			for _, dead := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) { usedForLonger(t, tt.jobs, tt.took, tt.used, change, dead) })
+		for _, tt := range []struct {
+			jobs int
+			took time.Duration
+			used time.Duration
+		}{
+			{998, 0, time.Second}, {998, 600 * time.Millisecond, time.Second},
+			{1998, 0, 1030 * time.Millisecond}, {1998, 600 * time.Millisecond, 1300 * time.Millisecond},
+			{99_000, 0, 3970 * time.Millisecond}, {99_000, 20 * time.Millisecond, 10 * time.Second}, {99_000, 900 * time.Millisecond, mostLast},
+			{900_000, 0, leastLast}, {900_000, 900 * time.Millisecond, mostLast},
+		} {
+			for _, change := range []bool{false, true} {
+				c, asked := counting(tt.jobs, tt.took)
+				used := tt.used
+				if change {
+					used = statsEvery
+				}
+				times := askedAt(t, c, asked, change, 0, used-1, used)
+				if !slices.Equal(times, []int{1, 1, 2}) {
+					t.Errorf("%d %s jobs counted in %v, change %t: asked %v times at first, just before %v and then, want 1, 1 and 2", tt.jobs, kind, tt.took, change, times, used)
+				}
 			}
 		}
 	}
 }
 
-// usedForLonger asks at first, when an answer is out of date if there was a change, just before it is out of
-// date if there was none, and then.
-func usedForLonger(t *testing.T, jobs int, took, used time.Duration, change, dead bool) {
-	c := &census{busy: jobs, takes: took}
-	asked := &c.asked
-	if dead {
-		c = &census{dead: jobs, ends: took}
-		asked = &c.askedEnded
-	}
-	s := statistics(c)
-	defer s.Quiet(t.Context())
-	if change {
-		used = statsEvery
-	}
-	began := time.Now()
-	for i, after := range []time.Duration{0, used - 1, used} {
-		time.Sleep(time.Until(began.Add(after)))
-		if _, err := s.Lanes(t.Context()); err != nil {
-			t.Fatal(err)
+// askedAt asks for the statistics after each of some times, and returns how often a query had been made by
+// then. With change, an operator changes something after each answer.
+func askedAt(t *testing.T, c *census, asked *int, change bool, after ...time.Duration) (times []int) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := statistics(c), time.Now()
+		defer s.Quiet(t.Context())
+		for _, after := range after {
+			time.Sleep(time.Until(began.Add(after)))
+			if _, err := s.Stats(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if change {
+				s.Forget()
+			}
+			times = append(times, *asked)
 		}
-		synctest.Wait()
-		if change {
-			s.Forget()
+	})
+	return times
+}
+
+// Callers do not wait while many dead jobs are counted again.
+func TestStatsOfManyDeadJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &census{ends: 3 * time.Second, dead: muchCounted}
+		s := statistics(c)
+		_, used := usedFor(muchCounted)
+		for i, waits := range []time.Duration{3 * time.Second, 0} {
+			c.dead += i
+			began := time.Now()
+			got, err := s.Stats(t.Context())
+			if took := time.Since(began); err != nil || got.Lanes[0].Dead != muchCounted || took != waits {
+				t.Errorf("%d dead after %v, %v, want %d after %v", got.Lanes[0].Dead, took, err, muchCounted, waits)
+			}
+			time.Sleep(used) // until the answer is stale
 		}
-		if want := 1 + i/2; *asked != want {
-			t.Errorf("%d jobs (dead: %t) counted in %v, change %t: asked %d times after %v, want %d", jobs, dead, took, change, *asked, after, want)
-		}
-	}
+		s.Quiet(t.Context())
+	})
 }
 
 // With many jobs, only the first caller waits for the count, and no count is older than one
