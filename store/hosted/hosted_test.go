@@ -56,15 +56,31 @@ func connect(tb testing.TB, o Options) *Conn {
 // migrated returns a migrated store over a connection to an empty database.
 func migrated(tb testing.TB, conn store.Conn) core.Store {
 	tb.Helper()
-	s := store.New(storetest.Weakened(conn), store.D1, core.SystemClock)
+	s := over(conn)
 	if err := s.Migrate(context.Background()); err != nil {
 		tb.Fatalf("Migrate: %v", err)
 	}
 	return s
 }
 
+// over returns a store over a connection to a migrated database.
+func over(conn store.Conn) core.Store {
+	return store.New(storetest.Weakened(conn), store.D1, core.SystemClock)
+}
+
+// onShelf returns a function that opens migrated and empty databases, and uses the databases again.
+func onShelf(face func(servers.Hosted) Options) func(t *testing.T) *Conn {
+	var shelf storetest.Shelf[servers.Hosted]
+	return func(sub *testing.T) *Conn {
+		c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
+		migrated(sub, c)
+		storetest.Empty(sub, c)
+		return c
+	}
+}
+
 // pool holds the servers of this package's tests, in memory if the system has /dev/shm. Each
-// database is used once. Databases alternate between two servers: a server runs all its databases
+// database is used by one shelf or test. Databases alternate between two servers: a server runs all its databases
 // in one thread, which takes nearly three quarters of the time of these tests.
 var pool struct {
 	sync.Mutex
@@ -107,13 +123,8 @@ func TestStore(t *testing.T) {
 	for name, face := range faces {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var shelf storetest.Shelf[servers.Hosted]
-			storetest.Run(t, func(sub *testing.T) core.Store {
-				c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
-				s := migrated(sub, c)
-				storetest.Empty(sub, c)
-				return s
-			}, storetest.Options{Slow: true, Sampled: true, SecondFace: name == "proxy"})
+			open := onShelf(face)
+			storetest.Run(t, func(sub *testing.T) core.Store { return over(open(sub)) }, storetest.Options{Slow: true, Sampled: true, SecondFace: name == "proxy"})
 		})
 	}
 }
@@ -121,8 +132,9 @@ func TestStore(t *testing.T) {
 // TestFaults makes the faults above the protocol; TestChaos makes faults of each protocol.
 func TestFaults(t *testing.T) {
 	onAPI(t, func(t *testing.T, face func(servers.Hosted) Options) {
-		storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
-			return migrated(t, storetest.Faulty(connect(t, face(database(t))), f))
+		open := onShelf(face)
+		storetest.RunFaults(t, func(sub *testing.T, f *storetest.Fault) core.Store {
+			return over(storetest.Faulty(open(sub), f))
 		}, slow)
 	})
 }

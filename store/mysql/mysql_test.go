@@ -41,11 +41,28 @@ func opened(tb testing.TB, url string) *conn {
 // migrated returns a migrated store over a connection.
 func migrated(tb testing.TB, c store.Conn) core.Store {
 	tb.Helper()
-	s := store.New(storetest.Weakened(c), store.MySQL, core.SystemClock)
+	s := over(c)
 	if err := s.Migrate(context.Background()); err != nil {
 		tb.Fatalf("Migrate: %v", err)
 	}
 	return s
+}
+
+// over returns a store over a connection to a migrated database.
+func over(c store.Conn) core.Store {
+	return store.New(storetest.Weakened(c), store.MySQL, core.SystemClock)
+}
+
+// onShelf returns a function that opens migrated and empty databases, and uses the databases again.
+func onShelf(t *testing.T) func(t *testing.T) *conn {
+	servers.MySQL(t) // without a server the test is skipped here: only its own goroutine may do it
+	var shelf storetest.Shelf[string]
+	return func(sub *testing.T) *conn {
+		c := opened(sub, shelf.Take(sub, func() string { return servers.MySQL(t) }))
+		migrated(sub, c)
+		storetest.Empty(sub, c)
+		return c
+	}
 }
 
 // admin runs statements over a connection of its own.
@@ -81,19 +98,14 @@ func eventually(t *testing.T, what string, ok func() bool) {
 var sampled = storetest.Options{Sampled: true}
 
 func TestStore(t *testing.T) {
-	servers.MySQL(t) // without a server this test is skipped here: only its own goroutine may do it
-	var shelf storetest.Shelf[string]
-	storetest.Run(t, func(sub *testing.T) core.Store {
-		c := opened(sub, shelf.Take(sub, func() string { return servers.MySQL(t) }))
-		s := migrated(sub, c)
-		storetest.Empty(sub, c)
-		return s
-	}, sampled)
+	open := onShelf(t)
+	storetest.Run(t, func(sub *testing.T) core.Store { return over(open(sub)) }, sampled)
 }
 
 func TestFaults(t *testing.T) {
-	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
-		return migrated(t, storetest.Faulty(opened(t, servers.MySQL(t)), f))
+	open := onShelf(t)
+	storetest.RunFaults(t, func(sub *testing.T, f *storetest.Fault) core.Store {
+		return over(storetest.Faulty(open(sub), f))
 	}, sampled)
 }
 

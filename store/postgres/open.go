@@ -102,8 +102,13 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 		return nil, connectError(&config.ConnConfig.Config, err)
 	}
 	c.retry = store.Retry{Classify: c.classify, Tries: maxTries, FirstPause: firstPause, MaxPause: maxPause, Resends: 1, Reconnect: c.pool.Reset}
-	c.line = group.NewLine(committers(int(config.MaxConns)), group.MergedCommit(commitTimeout, c.run))
+	c.line = c.newLine()
 	return c, nil
+}
+
+// newLine returns the line in which batches wait for a commit.
+func (c *conn) newLine() *group.Line {
+	return group.NewLine(committers(int(c.pool.Config().MaxConns)), group.MergedCommit(commitTimeout, c.run))
 }
 
 // Bounds of sending a batch again. After a conflict, ten tries are enough: a deadlock takes

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,47 +76,78 @@ func opened(tb testing.TB, url string) *conn {
 // migrated returns a migrated store over a connection.
 func migrated(tb testing.TB, c store.Conn) core.Store {
 	tb.Helper()
-	s := store.New(storetest.Weakened(c), store.Postgres, core.SystemClock)
+	s := over(c)
 	if err := s.Migrate(context.Background()); err != nil {
 		tb.Fatalf("Migrate: %v", err)
 	}
 	return s
 }
 
-// onShelf returns a function that opens empty stores in schemas of one database, and uses the
-// schemas again.
-func onShelf(t *testing.T, url string) func(t *testing.T) core.Store {
-	var shelf storetest.Shelf[string]
-	return func(sub *testing.T) core.Store {
-		c := opened(sub, shelf.Take(sub, func() string { return inSchema(t, url) }))
-		s := migrated(sub, c)
+// over returns a store over a connection to a migrated database.
+func over(c store.Conn) core.Store {
+	return store.New(storetest.Weakened(c), store.Postgres, core.SystemClock)
+}
+
+// onShelf returns a function that returns connections to migrated and empty schemas of one database,
+// and uses both again: a new session of PostgreSQL costs more than most checks, a process and
+// everything that it remembers of tables and statements.
+func onShelf(t *testing.T, url string) func(t *testing.T) *conn {
+	var shelf storetest.Shelf[*conn]
+	return func(sub *testing.T) *conn {
+		c := shelf.Take(sub, func() *conn {
+			c := opened(t, inSchema(t, url))
+			migrated(t, c)
+			return c
+		})
+		sub.Cleanup(func() { c.rest(sub) })
 		storetest.Empty(sub, c)
-		return s
+		return c
 	}
+}
+
+// rest returns when nothing of a check is under way any more, and leaves few sessions open: the
+// server has 300, for all shelves.
+func (c *conn) rest(t *testing.T) {
+	c.line.Close()
+	c.line = c.newLine()
+	for end := time.Now().Add(20 * time.Second); c.pool.Stat().AcquiredConns() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a session is still in use after the check")
+		}
+	}
+	if c.pool.Stat().TotalConns() > 3 {
+		c.pool.Reset()
+	}
+}
+
+// suite runs the checks of a store on schemas of a database.
+func suite(t *testing.T, url string, o storetest.Options) {
+	open := onShelf(t, url)
+	storetest.Run(t, func(sub *testing.T) core.Store { return over(open(sub)) }, o)
 }
 
 var sampled = storetest.Options{Sampled: true}
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)), sampled)
+	suite(t, servers.Postgres(t), sampled)
 }
 
 // TestStoreBehindPooler runs the suite, as a second protocol, in the mode for poolers, in which
 // nothing outlives a transaction.
 func TestStoreBehindPooler(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=exec"), storetest.Options{Slow: true, SecondFace: true})
+	suite(t, servers.Postgres(t)+"&default_query_exec_mode=exec", storetest.Options{Slow: true, SecondFace: true})
 }
 
 // TestStoreInText runs the suite, as a second protocol, with the arguments written into the text of
 // the statements, for servers and poolers that support no other mode.
 func TestStoreInText(t *testing.T) {
-	storetest.Run(t, onShelf(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol"), storetest.Options{Slow: true, SecondFace: true})
+	suite(t, servers.Postgres(t)+"&default_query_exec_mode=simple_protocol", storetest.Options{Slow: true, SecondFace: true})
 }
 
 func TestFaults(t *testing.T) {
-	url := servers.Postgres(t)
-	storetest.RunFaults(t, func(t *testing.T, f *storetest.Fault) core.Store {
-		return migrated(t, storetest.Faulty(opened(t, inSchema(t, url)), f))
+	open := onShelf(t, servers.Postgres(t))
+	storetest.RunFaults(t, func(sub *testing.T, f *storetest.Fault) core.Store {
+		return over(storetest.Faulty(open(sub), f))
 	}, sampled)
 }
 
