@@ -87,7 +87,8 @@ generate: ## write the Go code of the .proto files anew
 
 # Without vet: make check runs it once, with more checks than go test. In continuous integration no
 # result of an earlier run counts. More packages run at a time than there are processors (MANY), since
-# most tests wait for timers, syncs or database servers; the packages that take longest come first. The
+# most tests wait for timers, syncs or database servers; the packages that take longest come first
+# (LONGEST), three at a time, since the servers of a fourth would take their time from them. The
 # tests of whole programs (WHOLE) have deadlines, so they run one package at a time. They leave most of
 # the processors' time unused, and "make aside" takes it at a low priority. The attacks measure
 # latencies, so they run alone.
@@ -104,10 +105,11 @@ ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|ga
 BOTH        := ^Test(AdoptedOnce|BudgetsAreBounded|CrashAtEveryPoint|Day|Delays|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|FactsMoveNumbers|FunctionsSeeTheRequest|HoursOnSQLite|House|InspectLargeRun|Libraries|MinuteIsTheFallback|MonthOnSQLite|Neighbours|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|PreviewIsTrue|RateLimit|Rebinding|RepliesThatAreTooLarge|Rings|SearchScansAtMost|SlowReaders|StepAnswers|StoreIsAwayOnce|StoreIsMeasured|Storms|Strays|TranscriptsAreAsDescribed|TranscriptsOfFunctions|UnreadRefusal|UnreadReplies|UnreadRepliesOfManyAddresses|WhatGetsIn|WorkflowsAreNotBuried|Zones)$$
 BOTHIN      := ./core ./core/cron ./core/egress ./core/gateway ./core/manage ./core/retention ./core/runner ./core/sns ./core/telemetry/metrics ./core/web ./core/web/lambda ./core/worker ./functions/internal/boot
 ASIDE       := $(MAKE) aside MANY="-p 2 -parallel 4"
+LONGEST     := ./store/hosted ./cmd/gateway ./store/mysql ./cmd/gateway/flows ./store/... ./infra ./infra/test/servers
 WHOLE       := ./cmd/bench ./cmd/gateway/e2e ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
-	$(TESTED) $(MANY) $$($(GO) list ./store/... ./cmd/... ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
+	$(TESTED) -p 3 -parallel 4 $$($(GO) list $(LONGEST) ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
 	infra/test/beside '$(ASIDE)' $(MAKE) programs
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
 	$(MAKE) race-served
