@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,16 +23,21 @@ import (
 // the delay of such a job: the floor stays floorSlack below the present, and once in
 // floorMaxAge a look reads from the very beginning of the lane.
 type dueFloors struct {
-	mu     sync.Mutex // guards byLane
+	mu     sync.Mutex // guards the fields below
 	byLane map[core.Lane]dueFloor
+	writes recentWrites
 }
 
-// A dueFloor is the floor of one lane.
+// A dueFloor is the floor of one lane: due, or the earliest due time that was written since, if that
+// is less.
 type dueFloor struct {
-	due        int64     // the floor, in Unix milliseconds
-	written    int64     // the earliest due time written since the last look began
+	due        int64     // in Unix milliseconds
+	since      int64     // how many writes there were when the last look began
 	fromBottom time.Time // when a look last began at the beginning of the lane
 }
+
+// at returns the floor.
+func (f dueFloor) at(w *recentWrites) int64 { return min(f.due, w.least(f.since)) }
 
 // floorSlack covers the differences between the clocks of processes, and slow commits.
 // floorMaxAge is the longest delay of a job that another process wrote below the floor.
@@ -49,7 +56,7 @@ func (f *dueFloors) lookFrom(l core.Lane, now time.Time) (due int64, bottom bool
 		f.byLane = map[core.Lane]dueFloor{}
 	}
 	known := f.byLane[l]
-	known.written = math.MaxInt64
+	known.due, known.since = known.at(&f.writes), f.writes.n
 	f.byLane[l] = known
 	if since := now.Sub(known.fromBottom); since < 0 || since >= floorMaxAge {
 		return 0, true
@@ -71,7 +78,7 @@ func (s *Store) ForgetFloors() {
 func (f *dueFloors) claimFrom(l core.Lane) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.byLane[l].due
+	return f.byLane[l].at(&f.writes)
 }
 
 // observed sets the floor of a lane to the first due time that a look found, or to the present
@@ -81,7 +88,7 @@ func (f *dueFloors) observed(l core.Lane, first any, bottom bool, began time.Tim
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.byLane[l]
-	known.due = min(began.Add(-floorSlack).UnixMilli(), known.written)
+	known.due = began.Add(-floorSlack).UnixMilli()
 	if due, ok := first.(int64); ok {
 		known.due = min(known.due, due)
 	}
@@ -91,14 +98,57 @@ func (f *dueFloors) observed(l core.Lane, first any, bottom bool, began time.Tim
 	f.byLane[l] = known
 }
 
-// jobWritten lowers the floors for a job that this process wrote. It lowers those of all lanes:
-// that is a few words of memory, while a batch may write jobs in many lanes.
+// jobWritten lowers the floors for a job that this process wrote. It lowers those of all lanes,
+// since a batch may write jobs in many lanes.
 func (f *dueFloors) jobWritten(due time.Time) {
-	ms := due.UnixMilli()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for l, known := range f.byLane {
-		known.due, known.written = min(known.due, ms), min(known.written, ms)
-		f.byLane[l] = known
+	f.writes.add(due.UnixMilli())
+}
+
+// recentWrites tell the earliest due time that was written since a moment. A write and a question
+// take a few steps, however many lanes there are.
+//
+// A write makes earlier ones with later due times superfluous: whoever asks for the earliest since
+// one of those gets this one. So those that are left are sorted by their due times as well, and the
+// answer is the first after the moment.
+type recentWrites struct {
+	n    int64 // number of writes
+	left []recentWrite
+}
+
+// A recentWrite is the n-th write.
+type recentWrite struct{ n, due int64 }
+
+const (
+	// writeGrain is a power of two, in milliseconds, to which due times are rounded down, so that
+	// the writes of one moment are one. A floor that is lower than it must be delays no job.
+	writeGrain = 64
+
+	// mostWrites is how many writes are kept, some seconds of them. Half of them become one when
+	// there are more: the latest with the earliest due time.
+	mostWrites = 128
+)
+
+// add notes a write.
+func (w *recentWrites) add(due int64) {
+	due = max(0, due&^(writeGrain-1)) // below are parked jobs
+	w.n++
+	for len(w.left) > 0 && w.left[len(w.left)-1].due >= due {
+		w.left = w.left[:len(w.left)-1]
 	}
+	if w.left = append(w.left, recentWrite{w.n, due}); len(w.left) > mostWrites {
+		const half = mostWrites / 2
+		w.left[half-1].due = w.left[0].due
+		w.left = slices.Delete(w.left, 0, half-1)
+	}
+}
+
+// least returns the earliest due time written since there were n writes, or math.MaxInt64.
+func (w *recentWrites) least(n int64) int64 {
+	at, _ := slices.BinarySearchFunc(w.left, n+1, func(r recentWrite, n int64) int { return cmp.Compare(r.n, n) })
+	if at == len(w.left) {
+		return math.MaxInt64
+	}
+	return w.left[at].due
 }

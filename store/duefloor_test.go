@@ -1,6 +1,8 @@
 package store
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -27,7 +29,7 @@ func TestFloorIsTrustedForASecond(t *testing.T) {
 		t.Errorf("after nothing was found a claim begins at %d, want a little before now, %d", got, want)
 	}
 	f.jobWritten(time.UnixMilli(500_000))
-	if got := f.claimFrom(lane); got != 500_000 {
+	if got := f.claimFrom(lane); got != 500_000&^(writeGrain-1) {
 		t.Errorf("after a job was written a claim begins at %d, want at that job", got)
 	}
 	if from, bottom := f.lookFrom(lane, now.Add(floorMaxAge)); from != 0 || !bottom {
@@ -47,12 +49,47 @@ func TestFloorStaysBelowNewJobs(t *testing.T) {
 	f.lookFrom(lane, now)
 	f.jobWritten(time.UnixMilli(500_000))
 	f.observed(lane, nil, true, now)
-	if got := f.claimFrom(lane); got != 500_000 {
+	if got := f.claimFrom(lane); got != 500_000&^(writeGrain-1) {
 		t.Errorf("a claim begins at %d, want at the job, 500000", got)
 	}
 	f.lookFrom(lane, now)
 	f.observed(lane, int64(999_999), false, now)
 	if got := f.claimFrom(lane); got != now.Add(-floorSlack).UnixMilli() {
 		t.Errorf("after another look a claim begins at %d, want %d", got, now.Add(-floorSlack).UnixMilli())
+	}
+}
+
+// TestRecentWrites: the earliest due time since a moment is that of all writes since, by a plain
+// search, rounded down. Where it may be of an earlier write it is less, and never more.
+func TestRecentWrites(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var w recentWrites
+	var all []int64
+	exact := 0
+	for i := range int64(5000) {
+		due := 1_000_000 + i*20 + r.Int64N(100)
+		if r.IntN(10) == 0 {
+			due -= r.Int64N(50_000)
+		}
+		w.add(due)
+		all = append(all, due&^(writeGrain-1))
+		if len(w.left) > mostWrites {
+			t.Fatalf("%d writes are kept, want at most %d", len(w.left), mostWrites)
+		}
+		since := i + 1 - r.Int64N(min(i+1, 3000))
+		want := int64(math.MaxInt64)
+		for _, d := range all[since:] {
+			want = min(want, d)
+		}
+		got := w.least(since)
+		if got > want || i-since < 60 && got != want {
+			t.Fatalf("after %d writes, the earliest since %d is %d, want %d", i+1, since, got, want)
+		}
+		if got == want {
+			exact++
+		}
+	}
+	if exact < 4500 {
+		t.Errorf("%d of 5000 answers were exact, want nearly all", exact)
 	}
 }
