@@ -21,7 +21,7 @@ type queue struct {
 	more    sync.Cond // a waiting job may have become eligible
 	slots   int
 	lines   map[core.Lane]*line
-	all     []*line          // of lines
+	queued  []*line          // those with a waiting job
 	busy    int              // slots in use
 	delayed []*core.TakenJob // in the order of their StartAt
 	ended   bool
@@ -49,7 +49,6 @@ func (q *queue) join(l core.Lane) {
 	defer q.mu.Unlock()
 	if q.lines[l] == nil {
 		q.lines[l] = &line{}
-		q.all = append(q.all, q.lines[l])
 	}
 }
 
@@ -69,7 +68,9 @@ func (q *queue) put(now time.Time, jobs []*core.TakenJob) {
 // wait appends a job to its lane's line. The caller holds mu.
 func (q *queue) wait(j *core.TakenJob) {
 	l := q.lines[j.Lane]
-	l.waiting = append(l.waiting, j)
+	if l.waiting = append(l.waiting, j); len(l.waiting) == 1 {
+		q.queued = append(q.queued, l)
+	}
 	q.more.Signal()
 }
 
@@ -112,7 +113,7 @@ func (q *queue) next() (*core.TakenJob, bool) {
 		}
 		if l := q.choose(); l != nil {
 			job := l.waiting[0]
-			l.waiting = slices.Delete(l.waiting, 0, 1)
+			q.setWaiting(l, slices.Delete(l.waiting, 0, 1))
 			l.running++
 			q.busy++
 			return job, true
@@ -121,11 +122,18 @@ func (q *queue) next() (*core.TakenJob, bool) {
 	}
 }
 
+// setWaiting replaces the waiting jobs of a line by fewer. The caller holds mu.
+func (q *queue) setWaiting(l *line, jobs []*core.TakenJob) {
+	if l.waiting = jobs; len(jobs) == 0 {
+		q.queued = slices.DeleteFunc(q.queued, func(other *line) bool { return other == l })
+	}
+}
+
 // choose returns the line that gets the next slot. Of the lines that may have one more, it is
 // the line with the fewest slots, and among equals the line whose job has waited longest.
 func (q *queue) choose() (best *line) {
-	for _, l := range q.all {
-		if len(l.waiting) == 0 || !q.fits(l.running, q.slots-q.busy) {
+	for _, l := range q.queued {
+		if !q.fits(l.running, q.slots-q.busy) {
 			continue
 		}
 		if best == nil || l.running < best.running ||
@@ -165,7 +173,7 @@ func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 			jobs = append(jobs, j)
 		}
 	}
-	own.waiting = probes
+	q.setWaiting(own, probes)
 	return jobs
 }
 
@@ -174,12 +182,15 @@ func (q *queue) end() (jobs []*core.TakenJob) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
-	for _, l := range q.all {
+	for _, l := range q.queued {
 		jobs = append(jobs, l.waiting...)
-		l.waiting, l.delayed = nil, 0
+		l.waiting = nil
+	}
+	for _, j := range q.delayed {
+		q.lines[j.Lane].delayed--
 	}
 	jobs = append(jobs, q.delayed...)
-	q.delayed = nil
+	q.queued, q.delayed = nil, nil
 	q.more.Broadcast()
 	return jobs
 }
@@ -189,13 +200,10 @@ func (q *queue) end() (jobs []*core.TakenJob) {
 func (q *queue) load() (free, waiting int, idle bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	idle = q.busy == 0 && len(q.delayed) == 0
-	for _, l := range q.all {
-		if n := len(l.waiting); n > 0 {
-			idle = false
-			waiting += min(n, q.spare(l.running))
-		}
+	for _, l := range q.queued {
+		waiting += min(len(l.waiting), q.spare(l.running))
 	}
+	idle = q.busy+len(q.delayed)+len(q.queued) == 0
 	return q.slots - q.busy, waiting, idle
 }
 
