@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -201,16 +202,20 @@ func leadingKeyColumn(table string) string {
 	return "id"
 }
 
+// distinctPage is how many rows a statement of distinctValues reads on MySQL. A search takes as long
+// as some ten rows more, and many lanes have one waiting job.
+const distinctPage = 100
+
 // distinctValues selects the distinct values of a column above a given one, the last parameter.
 // The column leads an index, or comes after columns that where fixes. It is a loose index scan:
 // a recursive query jumps from one value to the next. So it costs one index search for each
 // value, however many rows have that value; SELECT DISTINCT would read all rows. MySQL would
-// read all rows in the recursion as well; there the statement returns one value, and
-// Store.distinct repeats it.
+// read all rows in the recursion as well; there the statement returns the values of the first
+// distinctPage rows, and Store.distinct repeats it.
 func (d Dialect) distinctValues(column, from, where string) string {
 	above := " FROM " + from + " WHERE " + where + " AND " + column + " > "
 	if d.rangePerRow {
-		return d.sql("SELECT " + column + " AS value" + above + "? ORDER BY " + column + " LIMIT 1")
+		return d.sql("SELECT " + column + " AS value" + above + "? ORDER BY " + column + " LIMIT " + strconv.Itoa(distinctPage))
 	}
 	least := "SELECT MIN(" + column + ")" + above
 	return d.sql("WITH RECURSIVE found (value) AS (" + least + "? UNION ALL SELECT (" + least + "found.value)" +

@@ -22,6 +22,10 @@
 //     and never sorts. It begins at the lane's floor, a time before which nothing is due, and
 //     so skips the entries that PostgreSQL keeps of old rows: see duefloor.go.
 //   - Finished jobs have no due time and are not in that index.
+//   - A look for due jobs asks about each lane, with one search in the index. With more than
+//     manyLanes lanes it first reads the names of the lanes in which jobs wait, by a jump from
+//     one to the next, and asks about those. So 10,000 handlers cost no more than those that
+//     have work.
 //   - Rows are arguments. A change to many rows is one [Stmt] with Rows. Each dialect spells
 //     it as its database takes rows best: one at a time on SQLite, as arrays on PostgreSQL,
 //     as a list of values on MySQL and D1.

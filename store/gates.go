@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -254,8 +255,8 @@ func (s *Store) CloseBreakers(ctx context.Context, now time.Time, lanes ...core.
 const closedLane = 1
 
 // Strays returns the lanes with waiting jobs that are not known, and since when. See
-// core.Worklist. It searches the gaps between the known lanes, so its cost depends on the
-// number of lanes and not on the number of jobs.
+// core.Worklist. Its cost depends on the number of lanes in which jobs wait, and not on the number
+// of jobs.
 //
 // The time is stored in the lane's gate, so that all processes agree on it. Lanes that are
 // known again lose it. A lane that has been a stray for core.StrayTime gets a clean gate: its
@@ -313,50 +314,30 @@ func (s *Store) UnknownLanes(ctx context.Context, known []core.Lane) ([]core.Lan
 // straySince is the position of stray_since in a row of the statement gates.
 const straySince = 10
 
-// aboveAllLanes is greater than every lane: the largest code point of Unicode.
-const aboveAllLanes = "\U0010ffff"
-
 // findStrays returns the unknown lanes with waiting jobs, and the known lanes that are still
-// marked as strays, both as rows. Each round finds the first lane in each gap between known
-// lanes. Where there is one, the next round searches behind it, up to the end of the same gap.
+// marked as strays, both as rows in the order of lanes.
 func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, marked [][]any, err error) {
-	bounds := make([]string, 0, len(known)+2)
-	bounds = append(bounds, "")
-	var rows [][]any
-	for _, l := range slices.Compact(slices.Sorted(slices.Values(known))) {
-		bounds, rows = append(bounds, string(l)), append(rows, []any{string(l)})
+	known = slices.Sorted(slices.Values(known))
+	isKnown := func(lane string) bool {
+		_, found := slices.BinarySearch(known, core.Lane(lane))
+		return found
 	}
-	bounds = append(bounds, aboveAllLanes)
-	// A gap has two bounds, both exclusive. The upper one is bound twice: in the condition and
-	// in the result.
-	var gaps [][]any
-	for i, above := range bounds[1:] {
-		gaps = append(gaps, []any{bounds[i], above, above})
+	results, err := s.readBatch(ctx, s.sql.lanesWaiting.with(""), s.sql.allGates.with())
+	if err != nil {
+		return nil, nil, fmt.Errorf("find stray lanes: %w", err)
 	}
-	var marks []Stmt
-	if len(rows) > 0 {
-		marks = []Stmt{s.sql.gates.on(rows...)}
+	waiting, _, err := s.distinctAfter(ctx, results[0].Rows, math.MaxInt, s.sql.lanesWaiting)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find stray lanes: %w", err)
 	}
-	for len(gaps) > 0 {
-		look := append([]Stmt{s.sql.waiting.on(gaps...)}, marks...)
-		results, err := s.readBatch(ctx, look...)
-		if err != nil {
-			return nil, nil, fmt.Errorf("find stray lanes: %w", err)
+	for _, lane := range waiting {
+		if !isKnown(lane) {
+			strays = append(strays, []any{lane})
 		}
-		// The first round reads the gates of the known lanes as well.
-		if len(marks) > 0 {
-			for _, row := range results[1].Rows {
-				if row[straySince] != nil {
-					marked = append(marked, row[:1])
-				}
-			}
-		}
-		gaps, marks = nil, nil
-		for _, row := range results[0].Rows {
-			r := rowReader{row}
-			if lane, end := r.value(), r.value(); lane != nil {
-				strays, gaps = append(strays, []any{lane}), append(gaps, []any{lane, end, end})
-			}
+	}
+	for _, row := range results[1].Rows {
+		if row[straySince] != nil && isKnown(rowKey(row)) {
+			marked = append(marked, row[:1])
 		}
 	}
 	slices.SortFunc(strays, byKey)
@@ -383,8 +364,8 @@ const (
 
 // gatesSQL are the statements on gates, except Take's. See "Gates" in doc.go.
 type gatesSQL struct {
-	insertGate, gates, succeed, fail, endProbe, closeGate statement
-	waiting, markStray, setBack, clearStray               statement
+	insertGate, gates, allGates, succeed, fail, endProbe, closeGate statement
+	markStray, setBack, clearStray                                  statement
 }
 
 func newGatesSQL(d Dialect) gatesSQL {
@@ -392,6 +373,7 @@ func newGatesSQL(d Dialect) gatesSQL {
 		// Concurrent processes make the same gate; the second INSERT is skipped.
 		insertGate: writing("insert_gates", d.insertIfAbsent("gates", gateColumns, `r.lane, 0, 0, 0, '', '', 0, 0, NULL`, "", "", "lane")),
 		gates:      reading("gates", d.selectRows(`gates.lane, `+gateState+`, gates.stray_since`, "gates{use PRIMARY}", `gates.lane = r.lane`)),
+		allGates:   reading("all_gates", d.sql(`SELECT gates.lane, `+gateState+`, gates.stray_since FROM gates`)),
 
 		// A verdict counts once, while its job is held: a second sending finds the job settled.
 		// open_until and failures come last, since MySQL evaluates SET from left to right and
@@ -418,9 +400,6 @@ func newGatesSQL(d Dialect) gatesSQL {
 			moved_by = '', taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END, open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0`)),
 
-		// The first lane in each gap, by one search in jobs_waiting for each.
-		waiting: reading("waiting_lanes", d.selectRanges(`(SELECT {waiting_lane} FROM jobs{use jobs_waiting} WHERE {in_waiting}
-			AND {waiting_lane} > r.above AND {waiting_lane} < r.below ORDER BY {waiting_lane} LIMIT 1) AS lane, r.end AS below`)),
 		// A lane keeps the first time at which it was found to be a stray.
 		markStray: writing("mark_strays", d.updateRows("gates", `stray_since = r#since`, `gates.lane = r.lane AND gates.stray_since IS NULL`)),
 		// A lane that has been a stray for long gets the state of a new gate.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -180,25 +181,45 @@ func firstRows(results []Result) [][]any {
 }
 
 // distinct returns the values that a statement of [Dialect.distinctValues] finds. of are the
-// arguments of its condition. With rangePerRow, each statement returns one value, and the next
-// one begins above it.
+// arguments of its condition.
 func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values []string, err error) {
-	for last := ""; ; last = values[len(values)-1] {
-		args := append(of[:len(of):len(of)], last)
-		// The statement has the condition twice if it is recursive. Then it has more question
-		// marks than arguments so far, and gets the arguments of the condition again.
-		args = append(args, of[:min(len(of), strings.Count(st.sql, "?")-len(args))]...)
-		rows, err := s.read(ctx, st, args...)
-		if err != nil || len(rows) == 0 {
-			return values, err
-		}
+	rows, err := s.read(ctx, st, distinctArgs(st, "", of)...)
+	if err != nil {
+		return nil, err
+	}
+	values, _, err = s.distinctAfter(ctx, rows, math.MaxInt, st, of...)
+	return values, err
+}
+
+// distinctAfter returns the values that distinct does, given the rows of the first statement. With
+// rangePerRow, a statement returns some values, each as often as there are rows with it, and the
+// next statement begins above the last. It sends at most so many more, and reports whether the
+// values are complete.
+func (s *Store) distinctAfter(ctx context.Context, rows [][]any, most int, st statement, of ...any) (values []string, complete bool, err error) {
+	for {
 		for _, row := range rows {
-			values = append(values, rowKey(row))
+			if v := rowKey(row); len(values) == 0 || v != values[len(values)-1] {
+				values = append(values, v)
+			}
 		}
-		if !s.dialect.rangePerRow {
-			return values, nil
+		if !s.dialect.rangePerRow || len(rows) < distinctPage {
+			return values, true, nil
+		}
+		if most--; most < 0 {
+			return values, false, nil
+		}
+		if rows, err = s.read(ctx, st, distinctArgs(st, values[len(values)-1], of)...); err != nil {
+			return nil, false, err
 		}
 	}
+}
+
+// distinctArgs are the arguments of a statement of distinctValues for the values above one. The
+// statement has the condition twice if it is recursive. Then it has more question marks, and gets
+// the arguments of the condition again.
+func distinctArgs(st statement, above string, of []any) []any {
+	args := append(of[:len(of):len(of)], above)
+	return append(args, of[:min(len(of), strings.Count(st.sql, "?")-len(args))]...)
 }
 
 // distincts is distinct for several statements whose conditions have no arguments. They are one batch

@@ -9,13 +9,78 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Due returns when lanes are due, and their gates. See core.Worklist. It reads one index entry
-// and one gate for each lane, in one statement. The due time that it finds becomes the floor of
-// the lane, see duefloor.go.
+// Due returns when lanes are due, and their gates. See core.Worklist. It asks for each lane, or,
+// if there are many, for those in which jobs wait.
 func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	if len(lanes) == 0 {
 		return nil, nil
 	}
+	if len(lanes) > manyLanes {
+		return s.dueOfMany(ctx, lanes)
+	}
+	return s.dueOf(ctx, lanes)
+}
+
+// manyLanes is the number of lanes up to which Due and Strays ask for each lane, in one statement.
+const manyLanes = 250
+
+// dueOfMany is Due for many lanes, in few of which jobs wait. What it costs depends on those, and on
+// the number of gates.
+func (s *Store) dueOfMany(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
+	waiting, gates, err := s.waitingOf(ctx, lanes)
+	if err != nil {
+		return nil, fmt.Errorf("read the lanes in which jobs wait: %w", err)
+	}
+	due := map[core.Lane]core.Outlook{}
+	if len(waiting) > 0 {
+		if due, err = s.dueOf(ctx, waiting); err != nil {
+			return nil, err
+		}
+	}
+	for _, row := range gates {
+		r := rowReader{row}
+		lane := core.Lane(r.text())
+		if _, answered := due[lane]; answered {
+			continue
+		}
+		if o := (core.Outlook{Gate: r.gate()}); o != (core.Outlook{}) {
+			due[lane] = o
+		}
+	}
+	return due, nil
+}
+
+// waitingOf returns the lanes of a list in which jobs wait, and the rows of the gates of the list,
+// each with the columns of the statement gates. It returns the whole list if jobs wait in so many
+// of its lanes that finding them takes more statements than asking for each.
+func (s *Store) waitingOf(ctx context.Context, lanes []core.Lane) (waiting []core.Lane, gates [][]any, err error) {
+	if !slices.IsSorted(lanes) { // those of a worker are
+		lanes = slices.Sorted(slices.Values(lanes))
+	}
+	has := func(lane string) bool {
+		_, found := slices.BinarySearch(lanes, core.Lane(lane))
+		return found
+	}
+	results, err := s.readBatch(ctx, s.sql.lanesWaiting.with(""), s.sql.allGates.with())
+	if err != nil {
+		return nil, nil, err
+	}
+	gates = slices.DeleteFunc(results[1].Rows, func(row []any) bool { return !has(rowKey(row)) })
+	names, complete, err := s.distinctAfter(ctx, results[0].Rows, len(lanes)/manyLanes, s.sql.lanesWaiting)
+	if err != nil || !complete {
+		return lanes, gates, err
+	}
+	for _, name := range names {
+		if has(name) {
+			waiting = append(waiting, core.Lane(name))
+		}
+	}
+	return waiting, gates, nil
+}
+
+// dueOf is Due for a few lanes. It reads one index entry and one gate for each, in one
+// statement. The due time that it finds becomes the floor of the lane, see duefloor.go.
+func (s *Store) dueOf(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
 	began, rows, bottom, anyBottom := s.clock(), make([][]any, len(lanes)), map[core.Lane]bool{}, false
 	for i, l := range lanes {
 		var from int64

@@ -68,15 +68,21 @@ func (v *gateView) now() int {
 	return v.version
 }
 
-// looked notes gates as a look read them that began at the given version. It leaves out gates
-// that were learned since: the look may have read them before the write, and would then take
-// back failures that are counted nowhere else.
-func (v *gateView) looked(gates map[core.Lane]core.Gate, version int) {
+// looked notes gates as a look read them that began at the given version. It was asked about some
+// lanes, and found no gate of those that are not in outlooks. It leaves out gates that were learned
+// since: the look may have read them before the write, and would then take back failures that are
+// counted nowhere else.
+func (v *gateView) looked(outlooks map[core.Lane]core.Outlook, asked func(core.Lane) bool, version int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for l, g := range gates {
+	for l := range v.gates {
+		if _, found := outlooks[l]; !found && v.learned[l] <= version && asked(l) {
+			delete(v.gates, l)
+		}
+	}
+	for l, o := range outlooks {
 		if v.learned[l] <= version {
-			v.gates[l] = g
+			v.gates[l] = o.Gate
 		}
 	}
 }

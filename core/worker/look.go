@@ -66,9 +66,9 @@ func (f *feeder) look(ctx context.Context, room, ahead int) error {
 	now, budget := f.Clock(), f.window.budget
 	// Lanes whose attempts do not fit any more matter only to a budget with Room, which reports
 	// them as Look.Beyond.
-	lanes, asked := f.window.fitting(now), f.roster.lanes()
+	asked := f.roster.lanes()
 	if budget.Room == 0 {
-		asked = lanes
+		asked = f.window.fitting(now)
 	}
 	f.steady = f.chores.allRan() && f.idle() && f.quiet()
 	f.alarm.lookIn(f.rest()) // a retry that is settled from here on makes it earlier
@@ -79,12 +79,8 @@ func (f *feeder) look(ctx context.Context, room, ahead int) error {
 		f.alarm.lookIn(0)
 		return err
 	}
-	gates := make(map[core.Lane]core.Gate, len(lanes))
-	for _, l := range lanes {
-		gates[l] = outlooks[l].Gate
-	}
-	f.closeUnused(ctx, gates)
-	f.gates.looked(gates, version)
+	f.closeUnused(ctx, outlooks)
+	f.gates.looked(outlooks, func(l core.Lane) bool { return budget.End.IsZero() || slices.Contains(asked, l) }, version)
 	due := f.dueTimes(outlooks, now)
 	var next time.Time
 	// From here on the answer replaces all that the feeder knew of due lanes.
@@ -155,10 +151,10 @@ func (f *feeder) firstAfter(now time.Time, due map[core.Lane]time.Time) (first t
 // closeUnused closes breakers of lanes whose targets have none, and learns how their gates
 // stand then. It sets the failures of such a lane to zero, so that a breaker that is
 // configured again counts from zero.
-func (f *feeder) closeUnused(ctx context.Context, gates map[core.Lane]core.Gate) {
+func (f *feeder) closeUnused(ctx context.Context, outlooks map[core.Lane]core.Outlook) {
 	var unused []core.Lane
-	for l, g := range gates {
-		if g.Failures > 0 && f.roster.target(l).Breaker == nil {
+	for l, o := range outlooks {
+		if o.Gate.Failures > 0 && f.roster.target(l).Breaker == nil {
 			unused = append(unused, l)
 		}
 	}
@@ -174,7 +170,7 @@ func (f *feeder) closeUnused(ctx context.Context, gates map[core.Lane]core.Gate)
 	// The view gets the gates as CloseBreakers left them, since this look read them before.
 	closedGates := make(map[core.Lane]core.Gate, len(unused))
 	for _, l := range unused {
-		g := gates[l]
+		g := outlooks[l].Gate
 		g.Failures, g.OpenUntil, g.MovedBy = 0, time.Time{}, ""
 		if slices.Contains(closed, l) {
 			g.ClosedAt = time.UnixMilli(now.UnixMilli()).UTC()

@@ -22,7 +22,7 @@ type roster struct {
 // A laneTable is the content of a roster. It never changes, since slots read it all the time:
 // an adopted lane makes a new one.
 type laneTable struct {
-	lanes   []core.Lane
+	lanes   []core.Lane // sorted
 	targets map[core.Lane]Target
 }
 
@@ -64,7 +64,8 @@ func (r *roster) adopt(l core.Lane) bool {
 		return false
 	}
 	target.Lane = l
-	grown := &laneTable{lanes: append(slices.Clone(old.lanes), l), targets: maps.Clone(old.targets)}
+	at, _ := slices.BinarySearch(old.lanes, l)
+	grown := &laneTable{lanes: slices.Insert(slices.Clone(old.lanes), at, l), targets: maps.Clone(old.targets)}
 	grown.targets[l] = target
 	r.queue.join(l)
 	r.current.Store(grown)

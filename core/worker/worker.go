@@ -54,6 +54,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,7 +144,7 @@ type Worker struct {
 	Deps
 	limits  Limits
 	targets map[core.Lane]Target
-	lanes   []core.Lane
+	lanes   []core.Lane // sorted
 	heard   *core.Listener
 	sending atomic.Int64
 	left    atomic.Bool  // set by Leave
@@ -159,6 +160,7 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 		w.targets[t.Lane] = t
 		w.lanes = append(w.lanes, t.Lane)
 	}
+	slices.Sort(w.lanes)
 	if w.Bell == nil {
 		w.Bell = &core.Bell{} // never rung by others
 	}
@@ -167,7 +169,7 @@ func New(d Deps, l Limits, targets []Target) *Worker {
 	return w
 }
 
-// Lanes returns the lanes that this worker takes from.
+// Lanes returns the lanes that this worker takes from, sorted.
 func (w *Worker) Lanes() []core.Lane { return w.lanes }
 
 // Sending returns how many attempts are under way, of deliveries, alerts and steps.

@@ -165,7 +165,7 @@ func (p plan) bad() (steps []string) {
 	for _, step := range p.steps {
 		whole := slices.ContainsFunc(large, func(table string) bool { return strings.HasPrefix(step, "SCAN "+table) })
 		along := strings.Contains(step, "INDEX") && p.along() || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
-			p.name == "over_events" && step == "SCAN events"
+			p.name == "over_events" && step == "SCAN events" || p.name == "all_gates" && step == "SCAN gates"
 		sorts := strings.Contains(step, "TEMP B-TREE") && !slices.Contains(few, p.name)
 		if whole && !along || sorts || strings.Contains(step, "AUTOMATIC") {
 			steps = append(steps, step)
@@ -232,7 +232,7 @@ func TestPlans(t *testing.T) {
 	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered", "delivered_as", "keyed_as", "stored", "claim", "claimed",
 		"insert_attempts", "insert_attempts_recorded", "sent_body", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
-		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "waiting_lanes", "mark_strays", "set_back", "clear_strays",
+		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "all_gates", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead", "tally_canceled",
 		"cancel", "canceled", "canceled_event", "jobs_canceled", "jobs_canceled_lanes",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",

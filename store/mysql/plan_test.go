@@ -249,7 +249,7 @@ var wanted = map[string]map[string]string{
 	"clear_strays":             {"gates": "PRIMARY"},
 	"set_back":                 {"gates": "PRIMARY"},
 	"forget_strays":            {"gates": "PRIMARY"},
-	"waiting_lanes":            {"jobs": "jobs_waiting"},
+	"jobs_waiting_lanes":       {"jobs": "jobs_waiting"},
 	"insert_events_if":         {"jobs": "PRIMARY"},
 	"move_mark":                {"cron_marks": "PRIMARY"},
 	"ack":                      {"jobs": "PRIMARY"},
@@ -411,7 +411,7 @@ func checkPlans(t *testing.T, e *explainer, s core.Store) {
 				t.Errorf("%s uses index %q of %s, want %q", name, p.keys[table], table, key)
 			}
 		}
-		if len(p.scans) > 0 && !slices.Contains(smallSorts, name) {
+		if len(p.scans) > 0 && !slices.Contains(smallSorts, name) && name != "all_gates" {
 			t.Errorf("%s scans or sorts: %v", name, p.scans)
 		}
 		if most := int64(5000); p.rows > most && !slices.Contains(walks, name) {

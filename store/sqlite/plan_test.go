@@ -176,7 +176,7 @@ func fine(name, step string) bool {
 			name == "depth_waiting" && strings.Contains(step, "COVERING INDEX line_places_job") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
 			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
-			name == "ping"
+			name == "all_gates" && step == "SCAN gates" || name == "ping"
 	case listings[name] != nil:
 		return slices.Contains(listings[name], step) || name == "jobs" && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })
 	}

@@ -103,6 +103,7 @@ var worklistGates = []check{
 	// Lanes that no configuration knows.
 	{saysStrays, "", straysFound},
 	{saysStrays, "each subset of known lanes", straysBetween},
+	{saysStrays, "among many lanes", straysOfMany},
 	{saysKnown, "", straysKnown},
 	{saysSetBack, "", straysSetBack},
 	{saysSetBack, "not before StrayTime", straysStay},

@@ -39,6 +39,7 @@ var worklist = role{name: "Worklist", checks: append([]check{
 	{saysDueTells, "the earliest of each lane", dueEarliest},
 	{saysDueTells, "in the past", duePast},
 	{saysDueTells, "the end of a lease", dueLease},
+	{saysDueTells, "of many lanes", dueOfMany},
 	{saysDueGates, "", dueGates},
 	{saysDueGates, "of a lane without waiting jobs", dueGateAlone},
 	{saysDueAbsent, "", dueAbsent},

@@ -12,6 +12,11 @@ FROM
 STRAIGHT_JOIN gates FORCE INDEX (`PRIMARY`)
 WHERE gates.lane = r.lane_
 
+-- all_gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.held_since, gates.held_until, gates.opened_at, gates.openings, gates.stray_since
+FROM gates
+
 -- succeed
 UPDATE
   (SELECT ? AS closed_at_, ? AS moved_by_, ? AS lane_, ? AS taker_, ? AS id_, ? AS lease_/*row*/
@@ -66,17 +71,6 @@ SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at
     taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
 WHERE gates.lane = r.lane_
   AND gates.failures > 0
-
--- waiting_lanes
-SELECT
-  (SELECT due_lane
-  FROM jobs FORCE INDEX (`jobs_waiting`)
-  WHERE due_lane IS NOT NULL
-    AND due_lane > ?
-    AND due_lane < ?
-  ORDER BY due_lane
-  LIMIT 1) AS lane, ? AS below
-WHERE 1 = 1
 
 -- mark_strays
 UPDATE

@@ -60,7 +60,7 @@ FROM events FORCE INDEX (`events_by_source`)
 WHERE 1 = 1
   AND source > ?
 ORDER BY source
-LIMIT 1
+LIMIT 100
 
 -- sources_of
 SELECT source AS value
@@ -68,7 +68,7 @@ FROM events FORCE INDEX (`events_by_kind`)
 WHERE type = ?
   AND source > ?
 ORDER BY source
-LIMIT 1
+LIMIT 100
 
 -- read_jobs
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
@@ -138,7 +138,7 @@ FROM jobs FORCE INDEX (`jobs_waiting`)
 WHERE due_lane IS NOT NULL
   AND due_lane > ?
 ORDER BY due_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_dead_lanes
 SELECT dead_lane AS value
@@ -146,7 +146,7 @@ FROM jobs FORCE INDEX (`jobs_dead`)
 WHERE dead_lane IS NOT NULL
   AND dead_lane > ?
 ORDER BY dead_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_done_lanes
 SELECT done_lane AS value
@@ -154,7 +154,7 @@ FROM jobs FORCE INDEX (`jobs_done`)
 WHERE done_lane IS NOT NULL
   AND done_lane > ?
 ORDER BY done_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_canceled_lanes
 SELECT canceled_lane AS value
@@ -162,4 +162,4 @@ FROM jobs FORCE INDEX (`jobs_canceled`)
 WHERE canceled_lane IS NOT NULL
   AND canceled_lane > ?
 ORDER BY canceled_lane
-LIMIT 1
+LIMIT 100

@@ -394,7 +394,7 @@ FROM jobs FORCE INDEX (`jobs_waiting`)
 WHERE due_lane IS NOT NULL
   AND due_lane > ?
 ORDER BY due_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
@@ -589,7 +589,7 @@ FROM jobs FORCE INDEX (`jobs_done`)
 WHERE done_lane IS NOT NULL
   AND done_lane > ?
 ORDER BY done_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_near
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
@@ -650,7 +650,7 @@ FROM jobs FORCE INDEX (`jobs_dead`)
 WHERE dead_lane IS NOT NULL
   AND dead_lane > ?
 ORDER BY dead_lane
-LIMIT 1
+LIMIT 100
 
 -- jobs_canceled_lanes
 SELECT canceled_lane AS value
@@ -658,7 +658,7 @@ FROM jobs FORCE INDEX (`jobs_canceled`)
 WHERE canceled_lane IS NOT NULL
   AND canceled_lane > ?
 ORDER BY canceled_lane
-LIMIT 1
+LIMIT 100
 
 -- runs
 SELECT id, workflow, event_id, definition, status, epoch, seq, step, NULL AS output, error, deadline_at,

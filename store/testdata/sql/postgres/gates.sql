@@ -11,6 +11,11 @@ SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next
 FROM unnest(?::text[]) AS r(lane_), gates
 WHERE gates.lane = r.lane_
 
+-- all_gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.held_since, gates.held_until, gates.opened_at, gates.openings, gates.stray_since
+FROM gates
+
 -- succeed
 UPDATE gates
 SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END,
@@ -60,18 +65,6 @@ SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at
 FROM unnest(?::bigint[], ?::text[]) AS r(closed_at_, lane_)
 WHERE gates.lane = r.lane_
   AND gates.failures > 0
-
--- waiting_lanes
-SELECT
-  (SELECT lane
-  FROM jobs
-  WHERE due_at IS NOT NULL
-    AND lane > r.above_
-    AND lane < r.below_
-  ORDER BY lane
-  LIMIT 1) AS lane, r.end_ AS below
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(above_, below_, end_)
-WHERE 1 = 1
 
 -- mark_strays
 UPDATE gates

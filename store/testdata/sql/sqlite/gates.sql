@@ -10,6 +10,11 @@ SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next
 FROM gates
 WHERE gates.lane = ?
 
+-- all_gates
+SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
+    gates.held_since, gates.held_until, gates.opened_at, gates.openings, gates.stray_since
+FROM gates
+
 -- succeed
 UPDATE gates
 SET closed_at = CASE WHEN gates.open_until <> 0 THEN ? ELSE closed_at END,
@@ -55,17 +60,6 @@ SET closed_at = CASE WHEN gates.open_until <> 0 THEN ? ELSE closed_at END, moved
     taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
 WHERE gates.lane = ?
   AND gates.failures > 0
-
--- waiting_lanes
-SELECT
-  (SELECT lane
-  FROM jobs
-  WHERE due_at IS NOT NULL
-    AND lane > ?
-    AND lane < ?
-  ORDER BY lane
-  LIMIT 1) AS lane, ? AS below
-WHERE 1 = 1
 
 -- mark_strays
 UPDATE gates
