@@ -54,6 +54,9 @@ type Lines interface {
 	// the lines with greater keys. Limit is as in a JobFilter.
 	Lines(ctx context.Context, lane Lane, after string, limit int) (Page[LineState], error)
 
+	// LinedLanes returns the lanes in whose lines jobs have slots, in the order of their names.
+	LinedLanes(ctx context.Context) ([]Lane, error)
+
 	// LinesOf returns the lines of a lane with these keys, each with the jobs that have its
 	// slots and with up to next of the jobs that wait in it. A line without jobs has only its
 	// key. LinesOf counts the jobs that wait only up to next.

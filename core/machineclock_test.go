@@ -52,7 +52,7 @@ func init() {
 		{"core/telemetry/metrics/store.go", many, duration},
 		{"core/telemetry/metrics/storeaudit.go", 3, duration},
 		{"core/telemetry/metrics/storeholds.go", 3, duration},
-		{"core/telemetry/metrics/storelines.go", 5, duration},
+		{"core/telemetry/metrics/storelines.go", 6, duration},
 		{"core/telemetry/metrics/storeoperations.go", 8, duration},
 		{"core/telemetry/metrics/storeminutes.go", 4, duration},
 		{"core/telemetry/metrics/storereads.go", many, duration},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -88,6 +89,23 @@ func (s *Store) LinesOf(ctx context.Context, lane core.Lane, next int, keys ...s
 		slices.Sort(lines[i].Holders)
 	}
 	return lines, nil
+}
+
+// LinedLanes returns the lanes that have lines with jobs. See core.Lines. It jumps from one lane to
+// the next, so it costs a statement for each of them.
+func (s *Store) LinedLanes(ctx context.Context) (lanes []core.Lane, err error) {
+	for above := ""; ; {
+		rows, err := s.read(ctx, s.sql.firstLine, above)
+		if err != nil {
+			return nil, fmt.Errorf("list the lanes with lines: %w", err)
+		}
+		if len(rows) == 0 {
+			return lanes, nil
+		}
+		lane, _, _ := strings.Cut(rowKey(rows[0]), "#")
+		lanes = append(lanes, core.Lane(lane))
+		_, above = linesOf(core.Lane(lane))
+	}
 }
 
 // Skip ends the stop of a line. See core.Lines. It reads first whether the job stops the line: the
@@ -262,9 +280,9 @@ func (s *Store) reviveLinedLane(ctx context.Context, now time.Time, lane string)
 
 // lineListSQL are the statements that read lines, and those of an operator.
 type lineListSQL struct {
-	lineList, countPlaces, nextPlaces, stoppedBy, slotHolders, deadLined, linesHeld statement
-	fillSlots, reviveHolders, startLines, reviveOthers                              statement
-	tallyWaiting, depthWaiting, jobsInLines                                         statement
+	lineList, firstLine, countPlaces, nextPlaces, stoppedBy, slotHolders, deadLined, linesHeld statement
+	fillSlots, reviveHolders, startLines, reviveOthers                                         statement
+	tallyWaiting, depthWaiting, jobsInLines                                                    statement
 }
 
 func newLineListSQL(d Dialect) lineListSQL {
@@ -273,6 +291,7 @@ func newLineListSQL(d Dialect) lineListSQL {
 	return lineListSQL{
 		lineList: reading("line_list", t(`SELECT line, COUNT(*) AS slots, MAX(stopped_at) AS stopped FROM line_slots{use PRIMARY}
 			WHERE line > ? AND line < ? GROUP BY line ORDER BY line LIMIT {limit}`)),
+		firstLine:   reading("first_line", t(`SELECT line FROM line_slots{use PRIMARY} WHERE line > ? ORDER BY line LIMIT 1`)),
 		countPlaces: walking("count_places", t(`SELECT COUNT(*) AS places FROM (SELECT 1 AS one FROM line_places{use PRIMARY} WHERE line = ? LIMIT {limit}) AS counted`)),
 		nextPlaces:  reading("next_places", t(`SELECT job_id FROM line_places{use PRIMARY} WHERE line = ? ORDER BY place LIMIT {limit}`)),
 		stoppedBy:   reading("stopped_by", t(`SELECT job_id FROM line_slots{use PRIMARY} WHERE line = ? AND stopped_at > 0 ORDER BY slot LIMIT 1`)),

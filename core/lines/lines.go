@@ -12,6 +12,7 @@ package lines
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ const name = "lines"
 
 // Store is the part of a store that a Filler uses.
 type Store interface {
-	Lines(ctx context.Context, lane core.Lane, after string, limit int) (core.Page[core.LineState], error)
+	LinedLanes(ctx context.Context) ([]core.Lane, error)
 	Fill(ctx context.Context, now time.Time, lane core.Lane, limit int, after string) (next string, err error)
 	Turn(ctx context.Context, now time.Time, name string, hold time.Duration) (bool, error)
 }
@@ -123,13 +124,12 @@ func (f *Filler) pass(ctx context.Context, b core.Budget) (pause time.Duration, 
 // fill fills the lines of all lanes. It reports whether the budget ended before, or a lane
 // without lines has lines.
 func (f *Filler) fill(ctx context.Context, b core.Budget) (more bool, err error) {
+	lined, err := f.Store.LinedLanes(ctx)
+	if err != nil {
+		return true, err
+	}
 	for _, l := range f.lanes {
-		// A lane without lines costs one read.
-		found, err := f.Store.Lines(ctx, l.Lane, "", 1)
-		if err != nil {
-			return true, fmt.Errorf("%s: %w", l.Lane.Consumer(), err)
-		}
-		if len(found.Items) == 0 {
+		if _, found := slices.BinarySearch(lined, l.Lane); !found {
 			continue
 		}
 		more = more || l.Limit == 0

@@ -3,6 +3,7 @@ package lines
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -23,12 +24,9 @@ type desk struct {
 	after        []string
 }
 
-func (d *desk) Lines(_ context.Context, lane core.Lane, _ string, _ int) (p core.Page[core.LineState], err error) {
+func (d *desk) LinedLanes(context.Context) ([]core.Lane, error) {
 	d.looks++
-	if d.lined[lane] {
-		p.Items = []core.LineState{{Key: "a"}}
-	}
-	return p, d.err
+	return slices.Sorted(maps.Keys(d.lined)), d.err
 }
 
 func (d *desk) Fill(_ context.Context, _ time.Time, lane core.Lane, limit int, after string) (next string, err error) {
@@ -60,8 +58,8 @@ func (d *desk) lasting(t *testing.T, f *Filler, long time.Duration) {
 	}
 }
 
-// A pass fills the lanes that have lines, page by page, and rings for them. A lane without lines
-// costs one read.
+// A pass fills the lanes that have lines, page by page, and rings for them. One read finds
+// them.
 func TestPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, bell := &desk{lined: map[core.Lane]bool{"handler/a": true}, pages: 3}, &core.Bell{}
@@ -69,8 +67,8 @@ func TestPass(t *testing.T) {
 		if err := d.filler(bell).Tick(t.Context(), core.Budget{}); err != nil {
 			t.Errorf("Tick = %v, want none", err)
 		}
-		if d.looks != 2 || !slices.Equal(d.after, []string{"", "x", "xx"}) || d.fills[0] != (Lane{"handler/a", 3}) {
-			t.Errorf("%d reads, filled %v after %q, want two reads, and three pages of the lane with lines", d.looks, d.fills, d.after)
+		if d.looks != 1 || !slices.Equal(d.after, []string{"", "x", "xx"}) || d.fills[0] != (Lane{"handler/a", 3}) {
+			t.Errorf("%d reads, filled %v after %q, want one read, and three pages of the lane with lines", d.looks, d.fills, d.after)
 		}
 		if lanes := rung.Rung(); !slices.Equal(lanes, []core.Lane{"handler/a"}) {
 			t.Errorf("rang for %v, want the lane with lines", lanes)
@@ -86,10 +84,10 @@ func TestPasses(t *testing.T) {
 		passes       int // in a day
 		turns, looks int
 	}{
-		{"no lines", desk{}, 0, 24, 50},
-		{"lines", desk{lined: map[core.Lane]bool{"handler/a": true}}, 25, 24, 50},
-		{"another process has the turn", desk{lined: map[core.Lane]bool{"handler/a": true}, held: true}, 1, 24, 2},
-		{"lines in a lane without lines", desk{lined: map[core.Lane]bool{"queue/b": true}}, 24*60 + 1, 0, 2 * (24*60 + 1)},
+		{"no lines", desk{}, 0, 24, 25},
+		{"lines", desk{lined: map[core.Lane]bool{"handler/a": true}}, 25, 24, 25},
+		{"another process has the turn", desk{lined: map[core.Lane]bool{"handler/a": true}, held: true}, 1, 24, 1},
+		{"lines in a lane without lines", desk{lined: map[core.Lane]bool{"queue/b": true}}, 24*60 + 1, 0, 24*60 + 1},
 		{"errors", desk{err: errors.New("defect")}, 0, 0, 24*60 + 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

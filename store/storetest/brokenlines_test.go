@@ -40,6 +40,7 @@ func TestBrokenLinesFail(t *testing.T) {
 		{"Skip completes the job", func(m *Model) core.Store { return skipsAndCompletes{m} }, []string{saysSkipDead}},
 		{"Fill fills none", func(m *Model) core.Store { return fillsNone{m} }, []string{saysFill, saysFillEnded, saysFillSome}},
 		{"Fill starts stopped lines", func(m *Model) core.Store { return fillsStopped{m} }, []string{saysFillEnded}},
+		{"LinedLanes returns one lane", func(m *Model) core.Store { return firstLined{m} }, []string{saysLinedLanes}},
 		{"Lines lists all lines", func(m *Model) core.Store { return listsAll{m} }, []string{saysLines, saysLinesLimit}},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
@@ -272,6 +273,14 @@ func (s fillsStopped) Fill(ctx context.Context, now time.Time, lane core.Lane, l
 		}
 	})
 	return s.Model.Fill(ctx, now, lane, limit, after)
+}
+
+// firstLined returns the first of the lanes with lines.
+type firstLined struct{ *Model }
+
+func (s firstLined) LinedLanes(ctx context.Context) ([]core.Lane, error) {
+	lanes, err := s.Model.LinedLanes(ctx)
+	return lanes[:min(1, len(lanes))], err
 }
 
 // listsAll ignores the key after which a page begins, and says that there are no further pages.

@@ -342,6 +342,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Unhold":        func() error { _, err := s.Unhold(ctx, r.now, r.lane); return err },
 		"Holding":       func() error { _, err := s.Holding(ctx, r.now); return err },
 		"Lines":         func() error { _, err := s.Lines(ctx, r.lane, "", 1); return err },
+		"LinedLanes":    func() error { _, err := s.LinedLanes(ctx); return err },
 		"AckLined":      func() error { _, err := s.AckLined(ctx, r.now, r.lane, 1, refs); return err },
 		"Skip":          func() error { _, err := s.Skip(ctx, r.now, j.ID); return err },
 		"Fill":          func() error { _, err := s.Fill(ctx, r.now, r.lane, 1, ""); return err },

@@ -59,6 +59,7 @@ const (
 	saysDrainLines   = "The slots of deleted jobs go to the jobs of their lines that are left"
 	saysPurgeStopped = "A dead job that stops its line stays too"
 	saysLines        = "Lines lists the lines of a lane in which jobs have slots, by key; if after is set, only the lines with greater keys"
+	saysLinedLanes   = "LinedLanes returns the lanes in whose lines jobs have slots, in the order of their names"
 	saysLinesLimit   = "Limit is as in a JobFilter"
 	saysAckLined     = "AckLined acks jobs as [Counter.Ack] does, and gives their slots to the next jobs of their lines"
 	saysSkip         = "Skip gives the slot of a dead job that stops its line to the next job of the line, and returns true"
@@ -105,6 +106,7 @@ var lineChecks = role{name: "Lines", checks: []check{
 	{saysPurgeStopped, "", linePurges},
 	{saysLines, "", linesListed},
 	{saysLinesLimit, "", linesPaged},
+	{saysLinedLanes, "", lanesWithLines},
 	{saysLinesOf, "", linesRead},
 	{saysLinesOfNone, "", linesReadEmpty},
 	{saysLinesOfCount, "", linesRead},

@@ -45,3 +45,27 @@ func linesReadEmpty(r *rig) {
 	r.lane += "-other"
 	r.equal("of another lane", r.readLines(1, "x"), []core.LineJobs{{LineState: core.LineState{Key: "x"}}})
 }
+
+func lanesWithLines(r *rig) {
+	lanes := func() []core.Lane {
+		r.Helper()
+		found, err := r.store.LinedLanes(context.Background())
+		if err != nil {
+			r.Fatalf("LinedLanes failed: %v", err)
+		}
+		return found
+	}
+	r.put()
+	r.equal("lanes without lines", len(lanes()), 0)
+	for _, l := range []core.Lane{"queue/b", "handler/a-b", "handler/a"} {
+		r.lane = l
+		r.putLined("x", 1, 2)
+		r.putLined("y", 2, 1)
+	}
+	r.equal("lanes", lanes(), []core.Lane{"handler/a", "handler/a-b", "queue/b"})
+	r.lane = "handler/c"
+	only := r.putLined("only", 1, 1)
+	r.equal("lanes", lanes(), []core.Lane{"handler/a", "handler/a-b", "handler/c", "queue/b"})
+	r.endLined(r.takeLined(1, only...)[0], core.Completed, 1)
+	r.equal("lanes once the line is empty", lanes(), []core.Lane{"handler/a", "handler/a-b", "queue/b"})
+}

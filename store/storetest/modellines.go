@@ -237,6 +237,19 @@ func (m *Model) Fill(_ context.Context, now time.Time, lane core.Lane, limit int
 	return "", nil
 }
 
+// LinedLanes implements [core.Lines].
+func (m *Model) LinedLanes(context.Context) (lanes []core.Lane, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n, l := range m.lines {
+		if len(l.slots) > 0 {
+			lanes = append(lanes, n.lane)
+		}
+	}
+	slices.Sort(lanes)
+	return slices.Compact(lanes), nil
+}
+
 // Lines implements [core.Lines].
 func (m *Model) Lines(_ context.Context, lane core.Lane, after string, limit int) (page core.Page[core.LineState], err error) {
 	m.mu.Lock()

@@ -199,6 +199,10 @@ func (f *recorder) PurgeMinutes(context.Context, time.Time) error {
 	return f.answer("PurgeMinutes")
 }
 
+func (f *recorder) LinedLanes(context.Context) (r []core.Lane, err error) {
+	return r, f.answer("LinedLanes")
+}
+
 func (f *recorder) LinesOf(context.Context, core.Lane, int, ...string) (r []core.LineJobs, err error) {
 	return r, f.answer("LinesOf")
 }

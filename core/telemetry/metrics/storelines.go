@@ -7,23 +7,29 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// linesOps measures [core.Lines]. AckLined and Fill serve consumers and workers, the others serve
-// operators. LinesOf also says why jobs wait in their lines.
-type linesOps struct{ lines, linesOf, ackLined, skip, fill *op }
+// linesOps measures [core.Lines]. AckLined, LinedLanes and Fill serve consumers and workers, the
+// others serve operators. LinesOf also says why jobs wait in their lines.
+type linesOps struct{ lines, linedLanes, linesOf, ackLined, skip, fill *op }
 
 func newLinesOps(f opFamilies) linesOps {
 	return linesOps{
-		lines:    f.op("lines"),
-		linesOf:  f.op("lines_of"),
-		ackLined: f.op("ack_lined"),
-		skip:     f.op("skip"),
-		fill:     f.op("fill"),
+		lines:      f.op("lines"),
+		linedLanes: f.op("lined_lanes"),
+		linesOf:    f.op("lines_of"),
+		ackLined:   f.op("ack_lined"),
+		skip:       f.op("skip"),
+		fill:       f.op("fill"),
 	}
 }
 
 func (m *measured) Lines(ctx context.Context, lane core.Lane, after string, limit int) (_ core.Page[core.LineState], err error) {
 	defer m.lines.ended(time.Now(), &err)
 	return m.Store.Lines(ctx, lane, after, limit)
+}
+
+func (m *measured) LinedLanes(ctx context.Context) (_ []core.Lane, err error) {
+	defer m.linedLanes.ended(time.Now(), &err)
+	return m.Store.LinedLanes(ctx)
 }
 
 func (m *measured) LinesOf(ctx context.Context, lane core.Lane, next int, keys ...string) (_ []core.LineJobs, err error) {

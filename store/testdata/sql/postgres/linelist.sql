@@ -6,6 +6,13 @@ WHERE line > ?
 ORDER BY line
 LIMIT ?::bigint
 
+-- first_line
+SELECT line
+FROM line_slots
+WHERE line > ?
+ORDER BY line
+LIMIT 1
+
 -- count_places
 SELECT COUNT(*) AS places
 FROM
