@@ -93,7 +93,7 @@ generate: ## write the Go code of the .proto files anew
 # the processors' time unused, and "make aside" takes it at a low priority. The attacks measure
 # latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
-TESTED      := $(GO) test -tags '$(TAGS)' -vet=off -timeout 30m $(FRESH)
+TESTED      := $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -timeout 30m $(FRESH)
 UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
 RACED       := CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) $(UNRACED:%=-gcflags=%=-race=false)'
 RACING      := $(RACED) $(TESTED) -race -short
