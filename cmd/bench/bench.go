@@ -135,6 +135,7 @@ var cells = []struct {
 	{"idle", true, []string{server.SQLite}, (*bench).idle},
 	{"start", true, []string{server.SQLite}, (*bench).start},
 	{"record", false, []string{server.SQLite, server.Postgres, server.MySQL}, (*bench).record},
+	{"steady", false, []string{server.SQLite, server.Postgres}, (*bench).steadyState},
 	{"operate", false, []string{server.SQLite, server.Postgres}, (*bench).operate},
 }
 

@@ -80,6 +80,7 @@ func TestSmallestRound(t *testing.T) {
 	wakeUps := []string{"send to receive p50, gateway: ", "send to receive p50, gateway, to a handler: "}
 	operations := []string{"10k stored: stats p99, gateway: ", "10k stored: while they wait, jobs, dead p99, gateway: ", "10k stored: events purged a minute, at 200/s, gateway: "}
 	lines := []string{"a key an event: rate, gateway: ", "one key: rate, gateway, without lines: ", "3 x 10k jobs that are not due: rate, gateway: "}
+	steady := []string{"retention of an hour: accept p99 of a window, median, gateway: ", "retention of an hour: database at the end, over that after a third of the time, gateway: "}
 	waiting := []string{"backlog of 1k keys evenly: rate, gateway: ", "one key with 10k waiting: time an event, gateway, 1k waiting: "}
 	shared := []string{"2 processes, 50/s each: statements an event, gateway: ", "2 processes, 50/s each: log an event, gateway, one process: ",
 		"one process, 1k lanes: statements an event, gateway, one process, one lane: ", "2 processes, 50/s each, 1k lanes: CPU an event, with server, gateway, one process: "}
@@ -92,10 +93,10 @@ func TestSmallestRound(t *testing.T) {
 		wants            [][]string
 		more             []string
 	}{
-		{"postgres", "cpu", "e2e,pull,backlog,waiting,statistics,processes,operate", [][]string{rates, queues, wakeUps, waiting, operations, shared,
+		{"postgres", "cpu", "e2e,pull,backlog,waiting,statistics,processes,steady,operate", [][]string{rates, queues, wakeUps, waiting, operations, shared, steady,
 			{"postgres on cpu", "of 10: rate, table, by due time: ", "never analysed: rate, gateway, analysed tables: "}}, nil},
 		{"mysql", "cpu", "intake,pull,lines,backlog,waiting,undue,processes", [][]string{rates, queues, wakeUps, lines, waiting, shared}, nil},
-		{"sqlite", "disk", "intake,batches,e2e,pull,statistics,operate", [][]string{rates, batches, queues, wakeUps, operations}, nil},
+		{"sqlite", "disk", "intake,batches,e2e,pull,statistics,steady,operate", [][]string{rates, batches, queues, wakeUps, operations, steady}, nil},
 		{"postgres", "1ms", "intake", [][]string{rates, pgbench}, withPgbench},
 		{"hosted", "disk", "intake,batches,pull,backlog,waiting", [][]string{rates, batches, queues, waiting}, nil},
 	} {

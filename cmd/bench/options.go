@@ -43,6 +43,10 @@ type options struct {
 	stored int // events of a database that operators look at, and jobs that wait
 	asks   int // of each of the questions of operators
 	purges []purgeRun
+
+	steady       time.Duration // how long a steady load lasts
+	steadyRate   float64       // its events a second
+	steadyWindow time.Duration // between two looks at it
 }
 
 // measures reports whether -systems has the name of a system.
@@ -60,6 +64,8 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags.IntVar(&o.rounds, "rounds", 0, "rounds of each measure, gateway and reference in turns (default 3, quick 1)")
 	flags.IntVar(&o.events, "events", 0, "events of each intake and end-to-end run (default 8000, quick 3000)")
 	flags.IntVar(&o.stored, "stored", 0, "events in the database of operate, jobs in that of waiting, of each kind in that of undue, and 10 times the keys of backlog (default 1000000, quick 20000)")
+	flags.DurationVar(&o.steady, "steady", 0, "how long the load of steady lasts, after a sixth of it without a purge (default 10m, quick 10s)")
+	flags.Float64Var(&o.steadyRate, "rate", 0, "events a second of steady (default 500, quick 10)")
 	flags.IntVar(&o.committers, "committers", 0, "groups that the reference writes at the same time (default 1, on postgres where syncs take time 4)")
 	flags.BoolVar(&o.pgbench, "pgbench", false, "measure pgbench, and the reference without groups, beside PostgreSQL")
 	flags.StringVar(&o.dir, "dir", "", "where the medium disk is (default the temporary directory)")
@@ -118,6 +124,16 @@ func (o options) complete(quick bool) (options, error) {
 		rounds, events, held = 1, 3_000, 20_000
 		o.asks, o.processes, o.lanes = 10, []int{1, 2}, 1000
 		o.probe, o.timed, o.idle, o.starts, o.slotsFull = time.Second/4, 100, 2*time.Second, 3, time.Second/2
+	}
+	rate := 500.0
+	if o.steadyWindow = time.Minute; quick {
+		rate, o.steadyWindow = 10, time.Second
+	}
+	if o.steady == 0 {
+		o.steady = 10 * o.steadyWindow
+	}
+	if o.steadyRate == 0 {
+		o.steadyRate = rate
 	}
 	if o.rounds == 0 {
 		o.rounds = rounds

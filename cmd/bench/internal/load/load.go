@@ -6,7 +6,7 @@
 // on a raw socket with a prebuilt request. Generator, system and sink share the machine, so
 // the system lacks the CPU time that the generator uses.
 //
-// It imports event, wire and the standard library.
+// It imports event, stats, wire and the standard library.
 package load
 
 import (
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/cmd/bench/internal/event"
+	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 	"github.com/eventgateway/gateway/cmd/bench/internal/wire"
 )
 
@@ -59,6 +60,28 @@ func (r *Result) Latencies() []int64 {
 		}
 	}
 	return out
+}
+
+// Tails returns the time within which 99 of 100 events were answered that were sent in each window, in
+// nanoseconds. The last window is left out, unless it is the only one: it may be a short one.
+func (r *Result) Tails(window time.Duration) (tails []int64) {
+	var latencies [][]int64
+	for i, at := range r.Answered {
+		if at == 0 {
+			continue
+		}
+		n := int((r.Sent[i] - r.Start) / window.Nanoseconds())
+		for len(latencies) <= n {
+			latencies = append(latencies, nil)
+		}
+		latencies[n] = append(latencies[n], at-r.Sent[i])
+	}
+	for i, l := range latencies {
+		if len(l) > 0 && (i < len(latencies)-1 || i == 0) {
+			tails = append(tails, stats.Percentile(l, 0.99))
+		}
+	}
+	return tails
 }
 
 // Rate is accepted events a second from the first request to the last answer.

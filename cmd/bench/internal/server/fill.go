@@ -28,6 +28,18 @@ func (d *Database) Fill(ctx context.Context, events int) error {
 	return d.fill(ctx, events, fillings, "events, jobs, attempts, runs, steps, history")
 }
 
+// SteadySpan is the time over which the events of FillHour came in, and SteadyBody about the size of their
+// bodies.
+const (
+	SteadySpan = time.Hour
+	SteadyBody = 230
+)
+
+// FillHour is Fill with all events of the last SteadySpan.
+func (d *Database) FillHour(ctx context.Context, events int) error {
+	return d.fillSpan(ctx, events, SteadySpan, fillings, "events, jobs, attempts, runs, steps, history")
+}
+
 // Pile inserts jobs into a database with the gateway's tables: messages of queue q that
 // wait, as if no consumer had come over the last FilledSpan. Three in a thousand are other
 // jobs: a completed job of a handler, a dead one, and one that is to be tried again in some
@@ -43,18 +55,27 @@ func (d *Database) PileUndue(ctx context.Context, jobs int) error {
 	return d.fill(ctx, jobs, undue, "jobs, line_slots, line_places")
 }
 
-// fill runs statements that insert rows into tables, which are separated by commas.
+// fill is fillSpan over FilledSpan.
+func (d *Database) fill(ctx context.Context, rows int, texts []string, tables string) error {
+	return d.fillSpan(ctx, rows, FilledSpan, texts, tables)
+}
+
+// fillSpan runs statements that insert rows into tables, which are separated by commas.
 //
 // The statements insert all rows at once in SQL, since a million events through the API would
 // take many minutes. They name the columns of the gateway's schema: a column without a default
 // that is added there has to be added here.
-func (d *Database) fill(ctx context.Context, rows int, texts []string, tables string) error {
+func (d *Database) fillSpan(ctx context.Context, rows int, span time.Duration, texts []string, tables string) error {
 	now := time.Now()
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = fillText(text, rows, now, span)
+	}
 	if d.Driver == Hosted {
-		return d.fillHosted(ctx, rows, now, texts)
+		return d.fillHosted(ctx, filled)
 	}
 	return d.within(func(db *sql.DB) error {
-		if err := d.insert(ctx, db, rows, now, texts); err != nil {
+		if err := d.insert(ctx, db, filled); err != nil {
 			return err
 		}
 		if d.Driver != Postgres {
@@ -73,9 +94,9 @@ func (d *Database) fill(ctx context.Context, rows int, texts []string, tables st
 }
 
 // fillHosted runs statements that fill a database of D1.
-func (d *Database) fillHosted(ctx context.Context, rows int, now time.Time, texts []string) error {
+func (d *Database) fillHosted(ctx context.Context, texts []string) error {
 	for _, text := range texts {
-		if _, err := d.askHosted(ctx, fillText(text, rows, now), 10*time.Minute); err != nil {
+		if _, err := d.askHosted(ctx, text, 10*time.Minute); err != nil {
 			return fmt.Errorf("fill: %w in %.60q", err, text)
 		}
 	}
@@ -83,7 +104,7 @@ func (d *Database) fillHosted(ctx context.Context, rows int, now time.Time, text
 }
 
 // insert runs statements that fill a database, in a session that takes them as all others do.
-func (d *Database) insert(ctx context.Context, db *sql.DB, events int, now time.Time, texts []string) error {
+func (d *Database) insert(ctx context.Context, db *sql.DB, texts []string) error {
 	// One connection, because the settings of unbounded hold for a session.
 	db.SetMaxOpenConns(1)
 	dialect := strings.NewReplacer()
@@ -96,7 +117,7 @@ func (d *Database) insert(ctx context.Context, db *sql.DB, events int, now time.
 		}
 	}
 	for _, text := range texts {
-		if _, err := db.ExecContext(ctx, dialect.Replace(fillText(text, events, now))); err != nil {
+		if _, err := db.ExecContext(ctx, dialect.Replace(text)); err != nil {
 			return fmt.Errorf("fill: %w in %.60q", err, text)
 		}
 	}
@@ -118,9 +139,9 @@ func (d *Database) EndTurns() error { return d.exec("UPDATE turns SET until_at =
 
 // fillText replaces {n}, the numbers of the events; {at}, when number i came in; {id k}, an
 // id of that time for the kth row of it; and {now}.
-func fillText(text string, events int, now time.Time) string {
+func fillText(text string, events int, now time.Time, over time.Duration) string {
 	// The newest event is 10 s old, so that none lies in the future of a server's clock.
-	span := FilledSpan.Milliseconds()
+	span := over.Milliseconds()
 	pairs := []string{
 		"{n}", fmt.Sprintf("(WITH RECURSIVE n (i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, %d + i * %d / %d AS at FROM n) AS n",
 			events, now.UnixMilli()-span-10_000, span, events),
