@@ -106,12 +106,12 @@ func (f *dueFloors) jobWritten(due time.Time) {
 	f.writes.add(due.UnixMilli())
 }
 
-// recentWrites tell the earliest due time that was written since a moment. A write and a question
-// take a few steps, however many lanes there are.
+// recentWrites has the due times that this process wrote, and answers which is the earliest since a
+// moment. A write and a question take a few steps, however many lanes there are.
 //
-// A write makes earlier ones with later due times superfluous: whoever asks for the earliest since
-// one of those gets this one. So those that are left are sorted by their due times as well, and the
-// answer is the first after the moment.
+// A write replaces each earlier write with a later due time, since it is the answer to every question
+// that the earlier write would answer. So the writes that are left are sorted by due time as well as
+// by number, and the first write after the moment has the earliest due time.
 type recentWrites struct {
 	n    int64 // number of writes
 	left []recentWrite
@@ -125,14 +125,15 @@ const (
 	// the writes of one moment are one. A floor that is lower than it must be delays no job.
 	writeGrain = 64
 
-	// mostWrites is how many writes are kept, some seconds of them. Half of them become one when
-	// there are more: the latest with the earliest due time.
+	// mostWrites is how many writes are kept: those of eight seconds, if a job is written in each
+	// moment. If there are more, the older half becomes one write, with the last number and the
+	// earliest due time of that half.
 	mostWrites = 128
 )
 
 // add notes a write.
 func (w *recentWrites) add(due int64) {
-	due = max(0, due&^(writeGrain-1)) // below are parked jobs
+	due = max(0, due&^(writeGrain-1)) // parked jobs have negative due times
 	w.n++
 	for len(w.left) > 0 && w.left[len(w.left)-1].due >= due {
 		w.left = w.left[:len(w.left)-1]

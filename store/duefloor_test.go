@@ -59,8 +59,8 @@ func TestFloorStaysBelowNewJobs(t *testing.T) {
 	}
 }
 
-// TestRecentWrites: the earliest due time since a moment is that of all writes since, by a plain
-// search, rounded down. Where it may be of an earlier write it is less, and never more.
+// TestRecentWrites: least returns the due time that a search through all later writes finds, rounded
+// down. Once old writes have become one it may return less, and never more.
 func TestRecentWrites(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var w recentWrites

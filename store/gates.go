@@ -317,11 +317,7 @@ const straySince = 10
 // findStrays returns the unknown lanes with waiting jobs, and the known lanes that are still
 // marked as strays, both as rows in the order of lanes.
 func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, marked [][]any, err error) {
-	known = slices.Sorted(slices.Values(known))
-	isKnown := func(lane string) bool {
-		_, found := slices.BinarySearch(known, core.Lane(lane))
-		return found
-	}
+	all := sortLanes(known)
 	results, err := s.readBatch(ctx, s.sql.lanesWaiting.with(""), s.sql.allGates.with())
 	if err != nil {
 		return nil, nil, fmt.Errorf("find stray lanes: %w", err)
@@ -331,12 +327,12 @@ func (s *Store) findStrays(ctx context.Context, known []core.Lane) (strays, mark
 		return nil, nil, fmt.Errorf("find stray lanes: %w", err)
 	}
 	for _, lane := range waiting {
-		if !isKnown(lane) {
+		if !all.has(lane) {
 			strays = append(strays, []any{lane})
 		}
 	}
 	for _, row := range results[1].Rows {
-		if row[straySince] != nil && isKnown(rowKey(row)) {
+		if row[straySince] != nil && all.has(rowKey(row)) {
 			marked = append(marked, row[:1])
 		}
 	}

@@ -191,10 +191,10 @@ func (s *Store) distinct(ctx context.Context, st statement, of ...any) (values [
 	return values, err
 }
 
-// distinctAfter returns the values that distinct does, given the rows of the first statement. With
-// rangePerRow, a statement returns some values, each as often as there are rows with it, and the
-// next statement begins above the last. It sends at most so many more, and reports whether the
-// values are complete.
+// distinctAfter returns the values that distinct returns, given the rows of the first statement. With
+// rangePerRow, a statement returns the values of some rows, in order, and the next statement begins
+// above the last value. distinctAfter sends at most the given number of statements, and reports
+// whether the values are complete.
 func (s *Store) distinctAfter(ctx context.Context, rows [][]any, most int, st statement, of ...any) (values []string, complete bool, err error) {
 	for {
 		for _, row := range rows {

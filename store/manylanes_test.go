@@ -59,3 +59,42 @@ func TestDueOfManyIdleLanes(t *testing.T) {
 		}
 	}
 }
+
+// fullConn is a MySQL database in which jobs wait in every lane, more than a page of them in each.
+type fullConn struct {
+	store.Conn
+	lanes       []core.Lane
+	pages, asks int // statements for the names of lanes, and lanes that are asked about
+}
+
+func (c *fullConn) Batch(_ context.Context, stmts ...store.Stmt) ([]store.Result, error) {
+	results := make([]store.Result, len(stmts))
+	for i, st := range stmts {
+		switch st.Name {
+		case "jobs_waiting_lanes":
+			lane := c.lanes[c.pages]
+			c.pages++
+			for range 100 {
+				results[i].Rows = append(results[i].Rows, []any{string(lane)})
+			}
+		case "due":
+			c.asks += len(st.Rows)
+		}
+	}
+	return results, nil
+}
+
+// TestDueOfManyBusyLanes: where a statement finds one lane, a look gives up the search for lanes with
+// jobs after as many statements as it takes to ask about each lane, and asks about each.
+func TestDueOfManyBusyLanes(t *testing.T) {
+	c := &fullConn{}
+	for i := range 10_000 {
+		c.lanes = append(c.lanes, core.Lane(fmt.Sprintf("handler/%05d", i)))
+	}
+	if _, err := store.New(c, store.MySQL, core.SystemClock).Due(t.Context(), c.lanes); err != nil {
+		t.Fatal(err)
+	}
+	if most := len(c.lanes)/250 + 1; c.pages > most || c.asks != len(c.lanes) {
+		t.Errorf("Due reads %d pages of lanes and asks about %d lanes, want at most %d, and all", c.pages, c.asks, most)
+	}
+}

@@ -21,13 +21,31 @@ func (s *Store) Due(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.
 	return s.dueOf(ctx, lanes)
 }
 
-// manyLanes is the number of lanes up to which Due and Strays ask for each lane, in one statement.
+// manyLanes is the number of lanes up to which Due asks for each lane, in one statement.
 const manyLanes = 250
+
+// sortedLanes are lanes in the order of their names.
+type sortedLanes []core.Lane
+
+// sortLanes returns the lanes in the order of their names. It copies them only if they are not
+// sorted; those of a worker are.
+func sortLanes(lanes []core.Lane) sortedLanes {
+	if slices.IsSorted(lanes) {
+		return lanes
+	}
+	return slices.Sorted(slices.Values(lanes))
+}
+
+func (all sortedLanes) has(lane string) bool {
+	_, found := slices.BinarySearch(all, core.Lane(lane))
+	return found
+}
 
 // dueOfMany is Due for many lanes, in few of which jobs wait. What it costs depends on those, and on
 // the number of gates.
 func (s *Store) dueOfMany(ctx context.Context, lanes []core.Lane) (map[core.Lane]core.Outlook, error) {
-	waiting, gates, err := s.waitingOf(ctx, lanes)
+	all := sortLanes(lanes)
+	waiting, gates, err := s.waitingOf(ctx, all)
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes in which jobs wait: %w", err)
 	}
@@ -40,7 +58,7 @@ func (s *Store) dueOfMany(ctx context.Context, lanes []core.Lane) (map[core.Lane
 	for _, row := range gates {
 		r := rowReader{row}
 		lane := core.Lane(r.text())
-		if _, answered := due[lane]; answered {
+		if _, answered := due[lane]; answered || !all.has(string(lane)) {
 			continue
 		}
 		if o := (core.Outlook{Gate: r.gate()}); o != (core.Outlook{}) {
@@ -50,28 +68,21 @@ func (s *Store) dueOfMany(ctx context.Context, lanes []core.Lane) (map[core.Lane
 	return due, nil
 }
 
-// waitingOf returns the lanes of a list in which jobs wait, and the rows of the gates of the list,
-// each with the columns of the statement gates. It returns the whole list if jobs wait in so many
-// of its lanes that finding them takes more statements than asking for each.
-func (s *Store) waitingOf(ctx context.Context, lanes []core.Lane) (waiting []core.Lane, gates [][]any, err error) {
-	if !slices.IsSorted(lanes) { // those of a worker are
-		lanes = slices.Sorted(slices.Values(lanes))
-	}
-	has := func(lane string) bool {
-		_, found := slices.BinarySearch(lanes, core.Lane(lane))
-		return found
-	}
+// waitingOf returns the given lanes in which jobs wait, and the rows of all gates, each with the columns
+// of the statement gates. It returns all of the lanes if jobs wait in so many of them that to find
+// them takes more statements than to ask about each.
+func (s *Store) waitingOf(ctx context.Context, lanes sortedLanes) (waiting []core.Lane, gates [][]any, err error) {
 	results, err := s.readBatch(ctx, s.sql.lanesWaiting.with(""), s.sql.allGates.with())
 	if err != nil {
 		return nil, nil, err
 	}
-	gates = slices.DeleteFunc(results[1].Rows, func(row []any) bool { return !has(rowKey(row)) })
+	gates = results[1].Rows
 	names, complete, err := s.distinctAfter(ctx, results[0].Rows, len(lanes)/manyLanes, s.sql.lanesWaiting)
 	if err != nil || !complete {
 		return lanes, gates, err
 	}
 	for _, name := range names {
-		if has(name) {
+		if lanes.has(name) {
 			waiting = append(waiting, core.Lane(name))
 		}
 	}

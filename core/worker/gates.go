@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -68,15 +69,16 @@ func (v *gateView) now() int {
 	return v.version
 }
 
-// looked notes gates as a look read them that began at the given version. It was asked about some
-// lanes, and found no gate of those that are not in outlooks. It leaves out gates that were learned
-// since: the look may have read them before the write, and would then take back failures that are
+// looked notes the gates that a look read. The look began at the given version, and asked about the
+// given lanes, which are sorted. A lane without an outlook has no gate. Gates that were learned since
+// stay: the look may have read them before the write, and would then take back failures that are
 // counted nowhere else.
-func (v *gateView) looked(outlooks map[core.Lane]core.Outlook, asked func(core.Lane) bool, version int) {
+func (v *gateView) looked(asked []core.Lane, outlooks map[core.Lane]core.Outlook, version int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for l := range v.gates {
-		if _, found := outlooks[l]; !found && v.learned[l] <= version && asked(l) {
+		_, found := outlooks[l]
+		if _, wasAsked := slices.BinarySearch(asked, l); wasAsked && !found && v.learned[l] <= version {
 			delete(v.gates, l)
 		}
 	}

@@ -80,7 +80,7 @@ func (f *feeder) look(ctx context.Context, room, ahead int) error {
 		return err
 	}
 	f.closeUnused(ctx, outlooks)
-	f.gates.looked(outlooks, func(l core.Lane) bool { return budget.End.IsZero() || slices.Contains(asked, l) }, version)
+	f.gates.looked(asked, outlooks, version)
 	due := f.dueTimes(outlooks, now)
 	var next time.Time
 	// From here on the answer replaces all that the feeder knew of due lanes.

@@ -192,8 +192,7 @@ var wanted = map[string]string{
 	"claim_passed": "jobs_waiting", "admit": "gates_pkey", "admit_probe": "gates_pkey", "charge": "gates_pkey", "refund": "gates_pkey",
 	"bases": "gates_pkey", "gates": "gates_pkey", "succeed": "gates_pkey", "fail": "gates_pkey", "end_probe": "gates_pkey", "close_gates": "gates_pkey", "hold_lane": "gates_pkey", "unhold_lanes": "gates_pkey", "holding": "gates_pkey",
 	"mark_strays": "gates_pkey", "clear_strays": "gates_pkey", "set_back": "gates_pkey", "forget_strays": "gates_pkey",
-	"insert_events_if": "jobs_pkey",
-	"ack":              "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",
+	"ack": "jobs_pkey", "insert_events_if": "jobs_pkey", "extend": "jobs_pkey", "held": "jobs_pkey", "lapsed": "jobs_lapsing", "peek": "jobs_waiting", "dead_letters": "jobs_dead",
 	"tally": "jobs_waiting", "tally_dead": "jobs_dead",
 	"failures_dead": "jobs_dead", "failures_retryable": "jobs_waiting", "waiting_beyond": "jobs_waiting",
 	"drain_waiting": "jobs_waiting", "drain_dead": "jobs_dead", "drain_jobs": "jobs_pkey", "drain_attempts": "attempts_pkey",
@@ -242,7 +241,7 @@ func flaw(name string, plan []string) string {
 		return ""
 	}
 	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash", "Merge", "Join Filter"} {
-		// Held sources are few. There are few gates, which all_gates reads all, and a purge may delete most of them. A line has at most MaxLineLimit slots.
+		// Held sources are few. There are few gates, all of which all_gates reads, and a purge may delete most of them. A line has at most MaxLineLimit slots.
 		if strings.Contains(strings.ReplaceAll(all, "Seq Scan on source_holds", ""), bad) && name != "all_gates" &&
 			!(bad == "Join Filter" && slices.Contains(append([]string{"forget_gates", "fill_slots", "take_free_slot"}, sifting...), name)) {
 			return bad
