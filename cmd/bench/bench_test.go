@@ -159,7 +159,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"-nonsense"}, {"-only", "speed"}, {"-conns", "0"}, {"-conns", "many"}, {"-systems", "other"}, {"-rounds", "-1"}, {"-events", "5"}, {"-db", "oracle"}, {"-medium", "tape"}, {"-committers", "-1"}, {"extra"},
+		{"-nonsense"}, {"-only", "speed"}, {"-conns", "0"}, {"-conns", "many"}, {"-systems", "other"}, {"-rounds", "-1"}, {"-events", "5"}, {"-db", "oracle"}, {"-medium", "tape"}, {"-committers", "-1"}, {"-steady", "2m"}, {"-steady", "25h"}, {"-rate", "-1"}, {"-rate", "1e6"}, {"extra"},
 	} {
 		if code := run(t.Context(), args, io.Discard, io.Discard); code != 2 {
 			t.Errorf("run(%q) = %d, want 2", args, code)

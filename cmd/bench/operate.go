@@ -26,16 +26,15 @@ const kept = 72 // hours, more than the age of the filled-in events
 
 // operate measures the operations of operators on a database with a million events:
 // queries, also from the command line, an export, and a purge while further events come in.
-func (b *bench) operate(ctx context.Context) (err error) {
+func (b *bench) operate(ctx context.Context) error {
 	// The operations mostly read, so slow syncs say little about them.
 	if !b.opts.measures(gatewayName) || b.site.medium == server.OneMS {
 		return nil
 	}
-	p, err := b.place(b.systems[0])
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	return errors.Join(b.inPlace(func(p *place) error { return b.operateIn(ctx, p) }), b.pile(ctx))
+}
+
+func (b *bench) operateIn(ctx context.Context, p *place) error {
 	if err := b.stock(ctx, p); err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func (b *bench) operate(ctx context.Context) (err error) {
 	// purged while questions are asked. The tails of intake are taken on the database on which
 	// the purge then runs.
 	var calm []int64
-	err = b.serving(ctx, p, func(r *running) (err error) {
+	err := b.serving(ctx, p, func(r *running) (err error) {
 		if err := errors.Join(b.questions(ctx, r), b.commands(ctx, r), b.exports(ctx, r)); err != nil {
 			return err
 		}
@@ -54,17 +53,16 @@ func (b *bench) operate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.purge(ctx, p, calm), b.pile(ctx))
+	return b.purge(ctx, p, calm)
 }
 
 // pile measures queries on a database in which a million jobs wait. The first request for
 // statistics waits for their count, and is not measured.
-func (b *bench) pile(ctx context.Context) (err error) {
-	p, err := b.place(b.systems[0])
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
+func (b *bench) pile(ctx context.Context) error {
+	return b.inPlace(func(p *place) error { return b.pileIn(ctx, p) })
+}
+
+func (b *bench) pileIn(ctx context.Context, p *place) error {
 	if err := b.made(ctx, p); err != nil {
 		return err
 	}

@@ -149,6 +149,12 @@ func (o options) complete(quick bool) (options, error) {
 	if o.stored < 10_000 || o.stored > 10_000_000 {
 		return o, errors.New("-stored is 10000 to 10000000")
 	}
+	if o.steady < 3*o.steadyWindow || o.steady > 24*time.Hour {
+		return o, fmt.Errorf("-steady is %v to 24h", 3*o.steadyWindow)
+	}
+	if o.steadyRate < 1 || o.steadyRate > 5000 {
+		return o, errors.New("-rate is 1 to 5000")
+	}
 	if o.rounds < 1 || o.rounds > 100 {
 		return o, errors.New("-rounds is 1 to 100")
 	}

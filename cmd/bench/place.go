@@ -36,6 +36,15 @@ func (b *bench) place(s system) (p *place, err error) {
 // close removes folder and database. The system must have ended.
 func (p *place) close() error { return errors.Join(os.RemoveAll(p.dir), p.database.Drop()) }
 
+// inPlace calls do with a place of the gateway, and removes the place.
+func (b *bench) inPlace(do func(*place) error) error {
+	p, err := b.place(b.systems[0])
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(p), p.close())
+}
+
 // settle runs a system until it has delivered a few events and leaves its
 // database in place.
 func (b *bench) settle(ctx context.Context, s system) (*place, error) {

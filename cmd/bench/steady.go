@@ -18,15 +18,14 @@ import (
 // steadyState measures a database whose purge has caught up. It holds the events of the last hour, which
 // is also the retention, and each second as many come in as become an hour old. Before, on the same
 // database, the purge has nothing to do for a while: that gives the p99 to compare with.
-func (b *bench) steadyState(ctx context.Context) (err error) {
+func (b *bench) steadyState(ctx context.Context) error {
 	if !b.opts.measures(gatewayName) {
 		return nil
 	}
-	p, err := b.place(b.systems[0])
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	return b.inPlace(func(p *place) error { return b.steadyIn(ctx, p) })
+}
+
+func (b *bench) steadyIn(ctx context.Context, p *place) error {
 	if err := b.made(ctx, p); err != nil {
 		return err
 	}
@@ -36,7 +35,7 @@ func (b *bench) steadyState(ctx context.Context) (err error) {
 		return err
 	}
 	p.keep = kept
-	calm, err := b.steadily(ctx, p, max(b.opts.steadyWindow, b.opts.steady/6))
+	calm, err := b.runSteady(ctx, p, max(b.opts.steadyWindow, b.opts.steady/6))
 	if err != nil {
 		return err
 	}
@@ -44,11 +43,11 @@ func (b *bench) steadyState(ctx context.Context) (err error) {
 		return err
 	}
 	p.keep = 1
-	steady, err := b.steadily(ctx, p, b.opts.steady)
+	steady, err := b.runSteady(ctx, p, b.opts.steady)
 	if err != nil {
 		return err
 	}
-	// The first third is left out: pages of the hour that was filled in at once are used again first.
+	// The first third is left out: in it the purge still deletes the events that became old before.
 	from := steady.samples[len(steady.samples)/3]
 	last := steady.samples[len(steady.samples)-1]
 	row := func(label, unit string, a aim, value float64) {
@@ -70,21 +69,23 @@ func (b *bench) steadyState(ctx context.Context) (err error) {
 // ratio is a part of a whole that may be 0 in the smallest run.
 func ratio(a, b int64) float64 { return float64(a) / float64(max(1, b)) }
 
-// steadily has what was measured during a steady load.
-type steadily struct {
+// A steadyRun has the figures of a steady load.
+type steadyRun struct {
 	tails   []int64 // p99 until accepted, of each window, in nanoseconds
 	samples []sample
 }
 
-// A sample is the state of the database at the end of a window.
+// A sample is the state of the database at a moment.
 type sample struct {
 	bytes  int64
-	events int
-	dead   int // rows that PostgreSQL has not vacuumed, or bytes of free pages of SQLite
+	events int   // PostgreSQL: by its statistics
+	dead   int   // PostgreSQL: rows that no vacuum has removed yet
+	free   int64 // SQLite: bytes of the pages that are free
 }
 
-// steadily posts events at the rate for a time, and looks at the database at the end of each window.
-func (b *bench) steadily(ctx context.Context, p *place, long time.Duration) (found steadily, err error) {
+// runSteady starts the gateway, posts events at the rate for a time, and takes a sample of the database at
+// the beginning, after each window and at the end.
+func (b *bench) runSteady(ctx context.Context, p *place, long time.Duration) (found steadyRun, err error) {
 	plan := load.Plan{Path: postPath, Size: server.SteadyBody, Count: int(b.opts.steadyRate * long.Seconds()), Conns: 8, Rate: b.opts.steadyRate, Timeout: long + loadTimeout}
 	r, err := launch(ctx, *p, sink.Config{Events: plan.Count}, stocked)
 	if err != nil {
@@ -94,61 +95,56 @@ func (b *bench) steadily(ctx context.Context, p *place, long time.Duration) (fou
 	looking, stop := context.WithCancel(ctx)
 	var looks sync.WaitGroup
 	var failed error
-	looks.Go(func() { found.samples, failed = b.sampled(looking, r) })
+	looks.Go(func() { found.samples, failed = b.samples(looking, r.database) })
 	res, err := load.Run(ctx, plan)
 	stop()
 	looks.Wait()
 	if err == nil {
 		await(ctx, r.sink, 0, res)
 		b.report.faults.add(faults{Runs: 1, Posted: plan.Count, Refused: res.Refused, Broken: res.Broken, Err: res.Err})
-		found.tails = res.Tails(b.opts.steadyWindow)
+		if found.tails = res.Tails(b.opts.steadyWindow); len(found.tails) == 0 {
+			err = errors.New("no event was accepted")
+		}
 	}
-	if err := errors.Join(err, failed, r.stop(), ctx.Err()); err != nil {
-		return found, err
-	}
-	return found, nil
+	return found, errors.Join(err, failed, r.stop(), ctx.Err())
 }
 
-// sampled looks at the database at the end of each window until ctx ends, and once more.
-func (b *bench) sampled(ctx context.Context, r *running) (all []sample, err error) {
-	for ; ctx.Err() == nil; _ = pause(ctx, b.opts.steadyWindow) {
-		s, err := b.look(context.WithoutCancel(ctx), r.database)
+// samples takes a sample now, after each window until ctx ends, and then the last one.
+func (b *bench) samples(ctx context.Context, d *server.Database) (all []sample, err error) {
+	for last := false; ; last = ctx.Err() != nil {
+		s, err := sampleOf(context.WithoutCancel(ctx), d)
 		if err != nil {
 			return all, err
 		}
-		b.say("steady: %.1f MiB, %d events, %d dead rows or free bytes", mib(s.bytes), s.events, s.dead)
-		all = append(all, s)
+		b.say("steady: %.1f MiB, of it free %.1f; %d events, %d dead rows", mib(s.bytes), mib(s.free), s.events, s.dead)
+		if all = append(all, s); last {
+			return all, nil
+		}
+		_ = pause(ctx, b.opts.steadyWindow) // it ends early when the load does
 	}
-	return all, nil
 }
 
-// look reads the size of a database, its events and its dead rows. Events are counted by their ids, which
-// have the order of time.
-func (b *bench) look(ctx context.Context, d *server.Database) (s sample, err error) {
-	switch d.Driver {
-	case server.Postgres:
-		bytes, err := d.Count(ctx, "SELECT pg_database_size(current_database()) AS n")
-		if err != nil {
-			return s, err
+// sampleOf takes a sample of a database of SQLite or PostgreSQL. On PostgreSQL it counts no rows, since
+// the count of millions would disturb the load.
+func sampleOf(ctx context.Context, d *server.Database) (s sample, err error) {
+	count := func(query string) (n int) {
+		if err == nil {
+			n, err = d.Count(ctx, query)
 		}
-		s.bytes = int64(bytes)
-		if s.dead, err = d.Count(ctx, "SELECT COALESCE(SUM(n_dead_tup), 0)::bigint AS n FROM pg_stat_user_tables"); err != nil {
-			return s, err
-		}
-		s.events, err = d.Count(ctx, "SELECT n_live_tup AS n FROM pg_stat_user_tables WHERE relname = 'events'")
-		return s, err
-	default:
-		for _, suffix := range []string{"", "-wal"} {
-			if info, err := os.Stat(d.URL + suffix); err == nil {
-				s.bytes += info.Size()
-			}
-		}
-		free, err := d.Count(ctx, "SELECT freelist_count * page_size AS n FROM pragma_freelist_count, pragma_page_size")
-		if err != nil {
-			return s, err
-		}
-		s.dead = free
-		s.events, err = d.Count(ctx, "SELECT count(*) AS n FROM events")
+		return n
+	}
+	if d.Driver == server.Postgres {
+		s.bytes = int64(count("SELECT pg_database_size(current_database()) AS n"))
+		s.dead = count("SELECT COALESCE(SUM(n_dead_tup), 0)::bigint AS n FROM pg_stat_user_tables")
+		s.events = count("SELECT n_live_tup AS n FROM pg_stat_user_tables WHERE relname = 'events'")
 		return s, err
 	}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(d.URL + suffix); err == nil {
+			s.bytes += info.Size()
+		}
+	}
+	s.free = int64(count("SELECT freelist_count * page_size AS n FROM pragma_freelist_count, pragma_page_size"))
+	s.events = count("SELECT count(*) AS n FROM events")
+	return s, err
 }

@@ -138,3 +138,25 @@ func TestRunWithoutSystem(t *testing.T) {
 		t.Error("Run() without a listener = nil, want an error")
 	}
 }
+
+// TestTails: each window has the p99 of the events that were sent in it, without unanswered ones. A last
+// window that is not over is left out.
+func TestTails(t *testing.T) {
+	const second = int64(time.Second)
+	r := Result{Start: 5 * second}
+	send := func(at, took int64) {
+		r.Sent, r.Answered = append(r.Sent, r.Start+at), append(r.Answered, r.Start+at+took)
+	}
+	for i := range int64(200) {
+		send(i*second/200, 1000+i)
+		send(second+i*second/200, 5000-i)
+	}
+	if got := r.Tails(10 * time.Second); len(got) != 1 {
+		t.Errorf("Tails of one window that is not over = %v, want one", got)
+	}
+	send(2*second, 9)
+	r.Sent, r.Answered = append(r.Sent, r.Start), append(r.Answered, 0)
+	if got := r.Tails(time.Second); len(got) != 2 || got[0] < 1190 || got[0] > 1199 || got[1] < 4990 || got[1] > 5000 {
+		t.Errorf("Tails = %v, want about 1198 and 4999", got)
+	}
+}
