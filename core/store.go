@@ -307,6 +307,11 @@ type Archive interface {
 	// or all of them if that is empty, with the bounds of Read.
 	ReadNewest(ctx context.Context, f EventFilter) (Page[Event], error)
 
+	// Newest returns the highest id of the stored events, jobs and runs, and the latest time at
+	// which one of the stored jobs and runs finished. They are "" and zero if nothing is stored,
+	// or finished.
+	Newest(ctx context.Context) (id ID, finished time.Time, err error)
+
 	// JobsOf returns the jobs of events, each event's in the order of their ids. Events
 	// without jobs are absent.
 	JobsOf(ctx context.Context, events []ID) (map[ID][]Job, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/order"
@@ -53,6 +54,29 @@ func (s *Store) ReadNewest(ctx context.Context, f core.EventFilter) (core.Page[c
 	p, err := s.readInFull(ctx, f, "", f.After, " DESC")
 	slices.Reverse(p.Items)
 	return p, err
+}
+
+// Newest returns the highest id and the latest end. See core.Archive.
+func (s *Store) Newest(ctx context.Context) (id core.ID, finished time.Time, err error) {
+	results, err := s.readBatch(ctx, s.sql.lastEvent.with(), s.sql.lastJob.with(), s.sql.lastRun.with(),
+		s.sql.lastJobOver.with(), s.sql.lastRunOver.with())
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("find the newest records: %w", err)
+	}
+	ids, ends := results[:3], results[3:]
+	for _, result := range ids {
+		for _, row := range result.Rows {
+			id = max(id, core.ID(rowKey(row)))
+		}
+	}
+	for _, result := range ends {
+		for _, row := range result.Rows {
+			if end := (&rowReader{row}).time(); end.After(finished) {
+				finished = end
+			}
+		}
+	}
+	return id, finished, nil
 }
 
 // readInFull returns the first events, in a direction, with ids from from on and below below,
@@ -168,6 +192,8 @@ const eventSize = 1
 type archiveSQL struct {
 	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
 	readEvents, jobsOf, attemptsOf, sentBody    statement
+	lastEvent, lastJob, lastRun                 statement
+	lastJobOver, lastRunOver                    statement
 }
 
 func newArchiveSQL(d Dialect) archiveSQL {
@@ -176,6 +202,12 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		oldestEvent: d.eventListing("oldest_event", `id`),
 		eventIDs:    d.eventListing("event_ids", `id`),
 		eventSizes:  d.eventListing("event_sizes", `id, LENGTH(payload) + LENGTH(headers) AS size`),
+
+		lastEvent:   reading("last_event", d.sql(`SELECT id FROM events{use PRIMARY} ORDER BY id DESC LIMIT 1`)),
+		lastJob:     reading("last_job", d.sql(`SELECT id FROM jobs{use PRIMARY} ORDER BY id DESC LIMIT 1`)),
+		lastRun:     reading("last_run", d.sql(`SELECT id FROM runs{use PRIMARY} ORDER BY id DESC LIMIT 1`)),
+		lastJobOver: reading("last_job_over", d.sql(`SELECT finished_at FROM jobs{use jobs_finished} WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1`)),
+		lastRunOver: reading("last_run_over", d.sql(`SELECT finished_at FROM runs{use runs_finished} WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1`)),
 
 		readEvents: reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
 		jobsOf:     reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),

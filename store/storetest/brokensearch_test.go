@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -21,6 +22,9 @@ func TestBrokenSearchesFail(t *testing.T) {
 		{"ReadNewest begins at the oldest", func(m *Model) core.Store { return newestIsOldest{m} }, saysReadNewest},
 		{"ReadNewest ignores After", func(m *Model) core.Store { return newestAgain{m} }, saysReadNewest},
 		{"ReadNewest has no bound", func(m *Model) core.Store { return newestAll{m} }, saysReadNewest + "/at most MaxRead"},
+		{"Newest leaves out the jobs", func(m *Model) core.Store { return newestEventOnly{m} }, saysNewestRecord},
+		{"Newest leaves out the ends of runs", func(m *Model) core.Store { return newestEventOnly{m} }, saysNewestRecord + "/of jobs and runs"},
+		{"Newest has a time if nothing finished", func(m *Model) core.Store { return newestNow{m} }, saysNoRecord},
 	} {
 		t.Run(tc.breaks, func(t *testing.T) {
 			c := find(t, tc.fails)
@@ -81,4 +85,25 @@ func (s newestAll) ReadNewest(_ context.Context, f core.EventFilter) (p core.Pag
 		}
 	}
 	return p, nil
+}
+
+// newestEventOnly knows events and their time only.
+type newestEventOnly struct{ *Model }
+
+func (s newestEventOnly) Newest(ctx context.Context) (id core.ID, finished time.Time, err error) {
+	for id = range s.events {
+		finished = s.events[id].CreatedAt
+	}
+	return id, finished, nil
+}
+
+// newestNow takes records that have not finished for finished ones.
+type newestNow struct{ *Model }
+
+func (s newestNow) Newest(ctx context.Context) (core.ID, time.Time, error) {
+	id, finished, err := s.Model.Newest(ctx)
+	if finished.IsZero() {
+		finished = s.clock()
+	}
+	return id, finished, err
 }

@@ -56,6 +56,27 @@ func (m *Model) Read(_ context.Context, from core.ID, f core.EventFilter) (p cor
 	return p, nil
 }
 
+// Newest implements [core.Archive].
+func (m *Model) Newest(context.Context) (id core.ID, finished time.Time, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.events {
+		id = max(id, e)
+	}
+	over := func(record core.ID, end time.Time) {
+		if id = max(id, record); end.After(finished) {
+			finished = end
+		}
+	}
+	for _, j := range m.jobs {
+		over(j.ID, j.FinishedAt)
+	}
+	for _, r := range m.runs {
+		over(r.ID, r.FinishedAt)
+	}
+	return id, finished, nil
+}
+
 // ReadNewest implements [core.Archive], with the bounds of Read.
 func (m *Model) ReadNewest(_ context.Context, f core.EventFilter) (p core.Page[core.Event], err error) {
 	m.mu.Lock()

@@ -339,6 +339,10 @@ func (f *recorder) ReadNewest(context.Context, core.EventFilter) (r core.Page[co
 	return r, f.answer("ReadNewest")
 }
 
+func (f *recorder) Newest(context.Context) (id core.ID, finished time.Time, err error) {
+	return id, finished, f.answer("Newest")
+}
+
 func (f *recorder) JobsOf(context.Context, []core.ID) (r map[core.ID][]core.Job, err error) {
 	return r, f.answer("JobsOf")
 }

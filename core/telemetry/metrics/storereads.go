@@ -70,13 +70,14 @@ func (m *measured) Finished(ctx context.Context, since time.Time, after core.ID,
 
 // archiveOps measures [core.Archive]. Its methods return whole events, so they move the most
 // bytes of all reads.
-type archiveOps struct{ nth, read, readNewest, jobsOf, attemptsOf, sentBody *op }
+type archiveOps struct{ nth, read, readNewest, newest, jobsOf, attemptsOf, sentBody *op }
 
 func newArchiveOps(f opFamilies) archiveOps {
 	return archiveOps{
 		nth:        f.op("nth"),
 		read:       f.op("read"),
 		readNewest: f.op("read_newest"),
+		newest:     f.op("newest"),
 		jobsOf:     f.op("jobs_of"),
 		attemptsOf: f.op("attempts_of"),
 		sentBody:   f.op("sent_body"),
@@ -96,6 +97,11 @@ func (m *measured) Read(ctx context.Context, from core.ID, f core.EventFilter) (
 func (m *measured) ReadNewest(ctx context.Context, f core.EventFilter) (_ core.Page[core.Event], err error) {
 	defer m.readNewest.ended(time.Now(), &err)
 	return m.Store.ReadNewest(ctx, f)
+}
+
+func (m *measured) Newest(ctx context.Context) (_ core.ID, _ time.Time, err error) {
+	defer m.newest.ended(time.Now(), &err)
+	return m.Store.Newest(ctx)
 }
 
 func (m *measured) JobsOf(ctx context.Context, events []core.ID) (_ map[core.ID][]core.Job, err error) {

@@ -36,3 +36,35 @@ WHERE job_id = ?
   AND attempt = ?
 ORDER BY created_at DESC
 LIMIT 1
+
+-- last_event
+SELECT id
+FROM events
+ORDER BY id DESC
+LIMIT 1
+
+-- last_job
+SELECT id
+FROM jobs
+ORDER BY id DESC
+LIMIT 1
+
+-- last_run
+SELECT id
+FROM runs
+ORDER BY id DESC
+LIMIT 1
+
+-- last_job_over
+SELECT finished_at
+FROM jobs
+WHERE finished_at IS NOT NULL
+ORDER BY finished_at DESC
+LIMIT 1
+
+-- last_run_over
+SELECT finished_at
+FROM runs
+WHERE finished_at IS NOT NULL
+ORDER BY finished_at DESC
+LIMIT 1

@@ -36,3 +36,35 @@ WHERE job_id = ?
   AND attempt = ?
 ORDER BY created_at DESC
 LIMIT 1
+
+-- last_event
+SELECT id
+FROM events FORCE INDEX (`PRIMARY`)
+ORDER BY id DESC
+LIMIT 1
+
+-- last_job
+SELECT id
+FROM jobs FORCE INDEX (`PRIMARY`)
+ORDER BY id DESC
+LIMIT 1
+
+-- last_run
+SELECT id
+FROM runs FORCE INDEX (`PRIMARY`)
+ORDER BY id DESC
+LIMIT 1
+
+-- last_job_over
+SELECT finished_at
+FROM jobs FORCE INDEX (`jobs_finished`)
+WHERE finished_at IS NOT NULL
+ORDER BY finished_at DESC
+LIMIT 1
+
+-- last_run_over
+SELECT finished_at
+FROM runs FORCE INDEX (`runs_finished`)
+WHERE finished_at IS NOT NULL
+ORDER BY finished_at DESC
+LIMIT 1
