@@ -98,8 +98,9 @@ type Operation struct {
 	Rate   int    // matches acted on in a second, 1 to MaxRate; 0 is as many as the database takes
 	By     string // its actor: the name of a token, or "os:" and a user; empty if it is not known
 
-	// CreatedAt bounds its matches: a record that was made, died or failed later is none. So it never
-	// acts on a job that it made or retried itself.
+	// CreatedAt bounds its matches, and so does the ID: a record that was made, died or failed later is
+	// none. So it never acts on a job that it made or retried itself. A record that is stored when the
+	// operation is made is earlier, also if the clock of another process is some seconds ahead.
 	CreatedAt time.Time
 
 	State OperationState

@@ -85,7 +85,7 @@ func (o *Operations) store(ctx context.Context, op core.Operation, due time.Time
 		ID: op.ID, Source: core.AlertSource, Type: core.OperationEvent + string(op.Action), Payload: []byte("{}"), ContentType: "application/json",
 		CreatedAt: op.CreatedAt,
 	}
-	job := core.NewJob{ID: o.ids.Next(), Lane: core.OperationLane, MaxAttempts: core.Unlimited, DueAt: due}
+	job := core.NewJob{ID: max(o.ids.Next(), op.ID.Next()), Lane: core.OperationLane, MaxAttempts: core.Unlimited, DueAt: due}
 	if err := o.walker.Store.BeginOperation(ctx, op, core.Arrival{Event: event, Jobs: []core.NewJob{job}}); err != nil {
 		return err
 	}
@@ -204,17 +204,19 @@ func (o *Operations) prepared(ctx context.Context, op core.Operation) (core.Oper
 	if err := o.known(ctx, op); err != nil {
 		return op, err
 	}
-	return o.stamped(ctx, op), nil
+	return o.stamped(ctx, op)
 }
 
 // stamped completes an operation whose fields are right.
-func (o *Operations) stamped(ctx context.Context, op core.Operation) core.Operation {
-	op.Filter.Lane = o.Names.places().Stored(op.Filter.Lane)
-	op.CreatedAt, op.ID, op.State = o.clock().UTC().Truncate(time.Millisecond), o.ids.Next(), core.OperationRunning
+func (o *Operations) stamped(ctx context.Context, op core.Operation) (_ core.Operation, err error) {
+	if op.ID, op.CreatedAt, err = o.walker.Moment(ctx, o.ids, o.clock()); err != nil {
+		return op, err
+	}
+	op.Filter.Lane, op.State = o.Names.places().Stored(op.Filter.Lane), core.OperationRunning
 	if a, ok := core.ActorOf(ctx); ok && op.By == "" && !slices.Contains(core.ReservedActors(), a.Name) {
 		op.By = a.Name
 	}
-	return op
+	return op, nil
 }
 
 // known refuses consumers that do not exist. The consumer of jobs may be gone and have jobs still.

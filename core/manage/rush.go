@@ -39,7 +39,10 @@ func (o *Operations) Do(ctx context.Context, r Rush) (core.Operation, error) {
 	if o.Within > 0 {
 		until = o.clock().Add(o.Within)
 	}
-	op := o.stamped(ctx, r.Operation)
+	op, err := o.stamped(ctx, r.Operation)
+	if err != nil {
+		return core.Operation{}, err
+	}
 	op.Rate = 0
 	b, err := o.first(ctx, op)
 	if err != nil || b.Done && b.Matches() == 0 {

@@ -37,6 +37,17 @@ func (c *clinic) Runs(_ context.Context, f core.RunFilter) (page core.Page[core.
 	return page, nil
 }
 
+// Newest implements [core.Archive].
+func (c *clinic) Newest(ctx context.Context) (id core.ID, finished time.Time, err error) {
+	id, finished, err = c.Model.Newest(ctx)
+	for _, r := range c.runs {
+		if id = max(id, r.ID); r.FinishedAt.After(finished) {
+			finished = r.FinishedAt
+		}
+	}
+	return id, finished, err
+}
+
 // Redrive implements [operate.Mover].
 func (c *clinic) Redrive(_ context.Context, run core.ID, _ bool, _ core.Definition) (core.Run, error) {
 	switch run {

@@ -15,7 +15,8 @@
 //	POST /api/operations ─▶ row + event + job ─▶ worker ─▶ Doer: slice, slice, ... ─▶ job completed
 //
 // A record that was made, died or failed after the operation was made is no match. So an operation never
-// acts on its own results, such as a retried job that died again.
+// acts on its own results, such as a retried job that died again. A record that is stored when
+// it is made is earlier, also if the clock of another process is some seconds ahead ([Walker.Moment]).
 //
 // The package imports core and core/worker. Package manage uses its Walker for plans.
 package operate
@@ -42,6 +43,7 @@ type Store interface {
 	Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error)
 	Runs(ctx context.Context, f core.RunFilter) (core.Page[core.Run], error)
 	Read(ctx context.Context, from core.ID, f core.EventFilter) (core.Page[core.Event], error)
+	Newest(ctx context.Context) (id core.ID, finished time.Time, err error)
 }
 
 // A Walker finds the matches of operations. It is safe for concurrent use.
