@@ -35,9 +35,14 @@ const (
 	SteadyBody = 230
 )
 
-// FillHour is Fill with all events of the last SteadySpan.
+// FillHour is Fill with all events of the last SteadySpan and without jobs that are to be tried again or
+// wait. A purge keeps the events of such jobs, and one event in 80 has one after Fill.
 func (d *Database) FillHour(ctx context.Context, events int) error {
-	return d.fillSpan(ctx, events, SteadySpan, fillings, "events, jobs, attempts, runs, steps, history")
+	texts := make([]string, len(fillings))
+	for i, text := range fillings {
+		texts[i] = strings.NewReplacer("{retried}", "-1", "{waiting}", "-1").Replace(text)
+	}
+	return d.fillSpan(ctx, events, SteadySpan, texts, "events, jobs, attempts, runs, steps, history")
 }
 
 // Pile inserts jobs into a database with the gateway's tables: messages of queue q that
@@ -146,6 +151,7 @@ func fillText(text string, events int, now time.Time, over time.Duration) string
 		"{n}", fmt.Sprintf("(WITH RECURSIVE n (i) AS (SELECT CAST(1 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, %d + i * %d / %d AS at FROM n) AS n",
 			events, now.UnixMilli()-span-10_000, span, events),
 		"{now}", fmt.Sprint(now.UnixMilli()), "{lanes}", strconv.Itoa(FilledLanes),
+		"{retried}", "2", "{waiting}", "3", // of a hundred and of 500 events
 	}
 	for k := range 5 {
 		pairs = append(pairs, fmt.Sprintf("{id %d}", k), fillID(k))
@@ -208,12 +214,12 @@ var fillings = []string{
 		'{"order": ' || CAST(i AS text) || ', "currency": "EUR", "lines": [{"sku": "A-1001", "quantity": 2, "price": 1999}, {"sku": "B-77", "quantity": 1, "price": 540}], "customer": {"name": "Ada Lovelace", "email": "ada@example.com", "country": "GB"}}',
 		'application/json', '', 'd-' || CAST(i AS text), at FROM {n}`,
 	jobColumns + `SELECT {id 1}, {id 0}, CASE WHEN i % 2000 = 7 THEN 'handler/seldom' ELSE 'handler/h' || CAST(i / 100 % {lanes} AS text) END,
-		CASE i % 100 WHEN 1 THEN 'dead' WHEN 2 THEN 'retryable' ELSE 'completed' END, 1, CASE i % 100 WHEN 1 THEN 1 ELSE 5 END,
-		CASE i % 100 WHEN 2 THEN {now} + 7200000 + i END, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 'status 500' ELSE '' END,
-		at, CASE i % 100 WHEN 2 THEN NULL ELSE at + 20 END FROM {n}`,
-	jobColumns + `SELECT {id 2}, {id 0}, 'queue/q', CASE i % 500 WHEN 3 THEN 'available' ELSE 'completed' END,
-		CASE i % 500 WHEN 3 THEN 0 ELSE 1 END, 2147483647, CASE i % 500 WHEN 3 THEN at END, '',
-		at, CASE i % 500 WHEN 3 THEN NULL ELSE at + 30 END FROM {n} WHERE i % 50 = 3`,
+		CASE i % 100 WHEN 1 THEN 'dead' WHEN {retried} THEN 'retryable' ELSE 'completed' END, 1, CASE i % 100 WHEN 1 THEN 1 ELSE 5 END,
+		CASE i % 100 WHEN {retried} THEN {now} + 7200000 + i END, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 'status 500' ELSE '' END,
+		at, CASE i % 100 WHEN {retried} THEN NULL ELSE at + 20 END FROM {n}`,
+	jobColumns + `SELECT {id 2}, {id 0}, 'queue/q', CASE i % 500 WHEN {waiting} THEN 'available' ELSE 'completed' END,
+		CASE i % 500 WHEN {waiting} THEN 0 ELSE 1 END, 2147483647, CASE i % 500 WHEN {waiting} THEN at END, '',
+		at, CASE i % 500 WHEN {waiting} THEN NULL ELSE at + 30 END FROM {n} WHERE i % 50 = 3`,
 	jobColumns + `SELECT {id 3}, {id 0}, 'workflow/w', 'completed', 1, 2147483647, NULL, '', at, at + 40 FROM {n} WHERE i % 50 = 4`,
 	`INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
 	SELECT {id 1}, {id 4}, 1, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 500 ELSE 200 END, '', 'ok', 12, at + 20 FROM {n}`,
