@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +27,9 @@ type Checkup struct {
 	// may be wrong by ClockError either way.
 	ClockAhead, ClockError time.Duration
 
-	// Warnings are settings of the server with which it may lose confirmed events.
-	Warnings []Warning
+	// Warnings are settings of the server with which it may lose confirmed events, and Growth are
+	// those with which the database grows although rows are deleted.
+	Warnings, Growth []Warning
 }
 
 // A Warning is a risky setting: the possible damage, and how to change the setting.
@@ -37,9 +39,10 @@ type Warning struct{ Detail, Remedy string }
 // is not sent: the database has no answer.
 type checkQuestions struct {
 	server, user string
-	clock        string // Unix milliseconds
-	tables       string // how many tables are called schema_steps: 1 or 0
-	settings     []setting
+	clock        string    // Unix milliseconds
+	tables       string    // how many tables are called schema_steps: 1 or 0
+	settings     []setting // with which confirmed events may get lost
+	growth       []setting // with which the database grows although rows are deleted
 }
 
 // A setting is a query that returns null if the setting is safe, and its value if not. harm and
@@ -72,6 +75,12 @@ var questionsOf = map[string]checkQuestions{
 			{"synchronous_commit", `SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' END`,
 				"a crash can lose the last events that were confirmed", "set synchronous_commit = on"},
 		},
+		growth: []setting{
+			{"autovacuum", `SELECT nullif(current_setting('autovacuum'), 'on')`,
+				"deleted rows keep their space, so the database grows and gets slower", "set autovacuum = on in postgresql.conf"},
+			{"track_counts", `SELECT nullif(current_setting('track_counts'), 'on')`,
+				"autovacuum does not run without it, so the database grows and gets slower", "set track_counts = on in postgresql.conf"},
+		},
 	},
 	MySQL.Name: {
 		server: `SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), SUBSTRING_INDEX(VERSION(), '-', 1))`,
@@ -92,7 +101,7 @@ var questionsOf = map[string]checkQuestions{
 func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, error) {
 	v := questionsOf[d.Name]
 	questions := []Stmt{question("server", v.server), question("user", v.user)}
-	for _, s := range v.settings {
+	for _, s := range slices.Concat(v.settings, v.growth) {
 		questions = append(questions, question(s.name, s.sql))
 	}
 	answers, err := askEach(ctx, c, questions)
@@ -100,12 +109,19 @@ func Check(ctx context.Context, c Conn, d Dialect, clock core.Clock) (Checkup, e
 		return Checkup{}, err
 	}
 	k := Checkup{Server: textOfAnswer(answers[0]), User: textOfAnswer(answers[1])}
-	for i, s := range v.settings {
-		if value := answers[2+i]; value != nil {
-			k.Warnings = append(k.Warnings, Warning{fmt.Sprintf("%s is %s: %s", s.name, textOfAnswer(value), s.harm), s.remedy})
+	answers = answers[2:]
+	k.Warnings, k.Growth = warningsOf(v.settings, answers), warningsOf(v.growth, answers[len(v.settings):])
+	return k, k.readClockAndSchema(ctx, c, v, clock)
+}
+
+// warningsOf returns warnings of the settings that are not safe by their answers.
+func warningsOf(settings []setting, answers []any) (found []Warning) {
+	for i, s := range settings {
+		if value := answers[i]; value != nil {
+			found = append(found, Warning{fmt.Sprintf("%s is %s: %s", s.name, textOfAnswer(value), s.harm), s.remedy})
 		}
 	}
-	return k, k.readClockAndSchema(ctx, c, v, clock)
+	return found
 }
 
 // question is a query of a Checkup.

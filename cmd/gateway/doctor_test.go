@@ -227,7 +227,7 @@ func TestDoctorTellsTheTime(t *testing.T) {
 
 // TestDoctorOfPostgres checks cases that need a server with users and settings.
 func TestDoctorOfPostgres(t *testing.T) {
-	s, err := servers.StartPostgres(servers.PostgresOptions{TCP: true, Settings: []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off"}})
+	s, err := servers.StartPostgres(servers.PostgresOptions{TCP: true, Settings: []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off", "track_counts=off"}})
 	servers.Check(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
 	if _, err := s.NewDatabase("ward"); err != nil {
@@ -238,7 +238,7 @@ func TestDoctorOfPostgres(t *testing.T) {
 	reader := atURL("postgres", strings.Replace(s.TCP("ward"), "postgres@", "reader:canary@", 1))
 	reader.diagnose(t).expect(t, map[string]string{"database": "ok: as user reader", "schema": "skipped", "writable": "failed: GRANT", "atomic": "skipped"})
 
-	owner.migrate(t).diagnose(t).expect(t, map[string]string{"database": "ok: as user postgres", "durability": "warning: full_page_writes is off"})
+	owner.migrate(t).diagnose(t).expect(t, map[string]string{"database": "ok: as user postgres", "durability": "warning: full_page_writes is off", "growth": "warning: track_counts is off"})
 	settings := owner.diagnose(t)["durability"].Detail
 	if !strings.HasPrefix(settings, "fsync is off: ") || strings.Contains(settings, "synchronous_commit") {
 		t.Errorf("durability = %q, want fsync first, and no word of what the gateway asks for itself", settings)

@@ -132,12 +132,23 @@ func (l *local) atomic(context.Context) []Check {
 
 // durability checks the settings of the database server that decide whether a commit survives a
 // power cut.
-func (l *local) durability(context.Context) (found []Check) {
-	for _, d := range l.checkup.Warnings {
-		found = append(found, Check{Status: Warning, Detail: d.Detail, Remedy: d.Remedy})
+func (l *local) durability(context.Context) []Check {
+	return settingChecks(l.checkup.Warnings, "no setting is known by which confirmed events could be lost")
+}
+
+// growth checks the settings of the database server that decide whether the space of deleted rows is
+// used again.
+func (l *local) growth(context.Context) []Check {
+	return settingChecks(l.checkup.Growth, "no setting is known by which deleted rows would keep their space")
+}
+
+// settingChecks returns a check for each warning, or one that says that there is none.
+func settingChecks(warnings []store.Warning, none string) (found []Check) {
+	for _, w := range warnings {
+		found = append(found, Check{Status: Warning, Detail: w.Detail, Remedy: w.Remedy})
 	}
 	if len(found) == 0 {
-		return []Check{{Status: OK, Detail: "no setting is known by which confirmed events could be lost"}}
+		return []Check{{Status: OK, Detail: none}}
 	}
 	return found
 }

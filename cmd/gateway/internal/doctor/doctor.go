@@ -82,6 +82,7 @@ var groups = []struct {
 	{"writable", tables, (*local).writable},
 	{"atomic", writes, (*local).atomic},
 	{"durability", database, (*local).durability},
+	{"growth", database, (*local).growth},
 	{"clock", database, (*local).clock},
 	{"server", settings, (*local).server},
 	{"handlers", settings, (*local).handlers},
