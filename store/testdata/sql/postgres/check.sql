@@ -13,6 +13,12 @@ SELECT nullif(current_setting('full_page_writes'), 'on')
 -- check_synchronous_commit
 SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN 'off' END
 
+-- check_autovacuum
+SELECT nullif(current_setting('autovacuum'), 'on')
+
+-- check_track_counts
+SELECT nullif(current_setting('track_counts'), 'on')
+
 -- check_clock
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 
