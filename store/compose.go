@@ -93,6 +93,23 @@ func (d Dialect) updateRows(table, set, where string) string {
 	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)
 }
 
+// updateCounted is updateRows for callers that each need the exact number of the rows that they
+// changed. Where the database returns changed rows, batches of several callers may be merged, and
+// each changed row comes with the number of its caller: the last column of the row source, see
+// [Store.changeCounted]. Elsewhere such a batch is not merged.
+func (d Dialect) updateCounted(name, table, set, where string) statement {
+	if d.returning == "" {
+		st := writing(name, d.updateRows(table, set, where))
+		st.alone = true
+		return st
+	}
+	returning := d.returning
+	source := d.bindRows(&set, &where, &returning)
+	st := writing(name, strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)+" "+returning)
+	st.returns = true
+	return st
+}
+
 // deleteRows is a DELETE of the rows that match the row source, found by the primary key.
 func (d Dialect) deleteRows(table, where string) string {
 	return d.deleteByIndex("PRIMARY", table, where)

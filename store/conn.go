@@ -43,6 +43,10 @@ type Stmt struct {
 
 	Reads bool // it returns rows and changes nothing
 
+	// Returns says that the statement changes rows and returns one row for each. Only statements for
+	// PostgreSQL do. When it was merged with others, its Changed counts the rows of all callers.
+	Returns bool
+
 	// Walks says that the statement reads and may look at a hundred thousand rows. A Conn whose
 	// database is in this process runs few of these at a time, since they take processor time that
 	// everything else in the process needs.
@@ -76,8 +80,8 @@ type Stmt struct {
 	Once bool
 }
 
-// A Result is the outcome of a statement: the rows if it reads, else how many rows it changed.
-// Values are string, int64 or nil.
+// A Result is the outcome of a statement: the rows if it reads, else how many rows it changed, or both
+// if it Returns. Values are string, int64 or nil.
 //
 // If a statement with Rows was merged with others, Changed is len(Rows) if each of its rows
 // changed something, and less if one of them may not have.

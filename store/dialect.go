@@ -161,6 +161,11 @@ type Dialect struct {
 	// row: "VALUES (?, ?)". Nil on PostgreSQL, which inserts SELECT ... FROM rowSource.
 	insertValues func(row string) string
 
+	// returning ends an UPDATE of which several callers count their own changed rows: it returns
+	// the number of the caller of each. PostgreSQL: "RETURNING r#caller". Empty elsewhere: MySQL
+	// has no such clause, and SQLite and D1 count each caller's rows in one commit without it.
+	returning string
+
 	// updateSQL and deleteSQL change the rows of $table that match the row source $rows under
 	// the condition $where; $set are the assignments. $key is the first column of the primary
 	// key, or a list of all, $keys the same columns with the name of the table, and $index the index by which a DELETE finds its rows.
@@ -291,6 +296,7 @@ var Postgres = Dialect{
 	limitParam:        "?::bigint",
 	sum:               "SUM(%s)::bigint",
 	rowSource:         postgresRows,
+	returning:         "RETURNING r#caller",
 	updateSQL:         "UPDATE $table SET $set FROM $rows WHERE $where",
 	deleteSQL:         "DELETE FROM $table USING $rows WHERE $where",
 	pickSQL:           "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",

@@ -9,7 +9,7 @@ import (
 // permits any word.
 var clauses = map[string][]string{
 	"SELECT": nil, "(SELECT": nil, "FROM": nil, "WHERE": nil, "AND": nil, "SET": nil, "VALUES": nil, "LIMIT": nil, "UNION": nil,
-	"JOIN": nil, "STRAIGHT_JOIN": nil, "USING": nil, "UPDATE": nil,
+	"JOIN": nil, "STRAIGHT_JOIN": nil, "USING": nil, "UPDATE": nil, "RETURNING": nil,
 	"ORDER": {"BY"}, "LEFT": {"JOIN"}, "CROSS": {"JOIN"}, "FOR": {"UPDATE"}, "ON": {"CONFLICT", "DUPLICATE"},
 }
 

@@ -322,8 +322,8 @@ func newLineListSQL(d Dialect) lineListSQL {
 // AckLined completes taken jobs of lines. See core.Lines. The refs do not say of which lines the
 // jobs are, so that is read before.
 func (s *Store) AckLined(ctx context.Context, now time.Time, lane core.Lane, limit int, refs []core.Ref) (int, error) {
-	ack := s.sql.ack.on(refRows(lane, refs, millis(now))...).noMerge()
-	if len(ack.Rows) == 0 {
+	rows := refRows(lane, refs, millis(now))
+	if len(rows) == 0 {
 		return 0, nil
 	}
 	found, err := s.readBatch(ctx, s.sql.linesHeld.on(refRows(lane, refs)...))
@@ -336,9 +336,10 @@ func (s *Store) AckLined(ctx context.Context, now time.Time, lane core.Lane, lim
 		ended = append(ended, lineRef{job: r.id(), line: r.text(), limit: limit, status: core.Completed})
 	}
 	if len(ended) == 0 {
-		return s.changeHeld(ctx, ack)
+		return s.changeCounted(ctx, s.sql.ack, rows)
 	}
-	stmts := append([]Stmt{ack}, s.lockLines(ended)...)
+	ack, _ := s.counted(s.sql.ack, rows)
+	stmts := append([]Stmt{ack.noMerge()}, s.lockLines(ended)...)
 	results, err := s.write(ctx, append(stmts, s.passStmts(now, ended)...)...)
 	if err != nil {
 		return 0, fmt.Errorf("ack: %w", err)

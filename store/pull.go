@@ -13,33 +13,58 @@ import (
 	"github.com/eventgateway/gateway/core/order"
 )
 
-// Ack completes taken jobs and returns how many. See core.Counter. The batch is not merged with
-// others, because the number has to be exact. If a Conn repeats the batch after a lost answer,
-// jobs that the first sending completed are not counted.
+// Ack completes taken jobs and returns how many. See core.Counter. If a Conn repeats the batch after
+// a lost answer, jobs that the first sending completed are not counted.
 func (s *Store) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	return s.changeHeld(ctx, s.sql.ack.on(refRows(lane, refs, millis(now))...).noMerge())
+	return s.changeCounted(ctx, s.sql.ack, refRows(lane, refs, millis(now)))
 }
 
-// Extend moves the ends of leases and returns how many. See core.Counter. It is not merged
-// either.
+// Extend moves the ends of leases and returns how many. See core.Counter.
 func (s *Store) Extend(ctx context.Context, end time.Time, lane core.Lane, refs []core.Ref) (int, error) {
-	n, err := s.changeHeld(ctx, s.sql.extend.on(refRows(lane, refs, end.UnixMilli())...).noMerge())
+	n, err := s.changeCounted(ctx, s.sql.extend, refRows(lane, refs, end.UnixMilli()))
 	if err == nil {
 		s.floors.jobWritten(end)
 	}
 	return n, err
 }
 
-// changeHeld sends a statement on the rows of refs, and returns how many jobs it changed.
-func (s *Store) changeHeld(ctx context.Context, stmt Stmt) (int, error) {
-	if len(stmt.Rows) == 0 {
+// changeCounted sends a statement of Dialect.updateCounted on the rows of refs, and returns how many
+// jobs it changed for this caller. The number has to be exact, also where the statement is merged
+// with those of other callers.
+func (s *Store) changeCounted(ctx context.Context, st statement, rows [][]any) (int, error) {
+	if len(rows) == 0 {
 		return 0, nil
 	}
+	stmt, caller := s.counted(st, rows)
 	results, err := s.write(ctx, stmt)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", stmt.Name, err)
+		return 0, fmt.Errorf("%s: %w", st.name, err)
 	}
-	return int(results[0].Changed), nil
+	if !stmt.Returns {
+		return int(results[0].Changed), nil
+	}
+	n := 0
+	for _, row := range results[0].Rows {
+		if row[0] == caller {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// refID is the position of the id in the rows of ack and extend. They are sorted by it.
+const refID = 1
+
+// counted makes a Stmt of Dialect.updateCounted. If it returns the changed rows, each row gets the
+// number of its caller, which no other caller of this Store has.
+func (s *Store) counted(st statement, rows [][]any) (stmt Stmt, caller any) {
+	if st.returns {
+		caller = s.callers.Add(1)
+		for i := range rows {
+			rows[i] = append(rows[i], caller)
+		}
+	}
+	return st.on(rows...).sortedBy(refID), caller
 }
 
 // Held returns taken jobs. See core.Counter.
@@ -312,11 +337,11 @@ type pullSQL struct {
 func newPullSQL(d Dialect) pullSQL {
 	t := d.sql
 	return pullSQL{
-		ack: writing("ack", d.updateRows("jobs",
-			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, refGuard)),
+		ack: d.updateCounted("ack", "jobs",
+			`status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r#finished_at`, refGuard),
 		// A job counts if it is found, even if its due time stays the same. MySQL counts such
 		// rows because of ClientFoundRows in store/mysql.
-		extend: writing("extend", d.updateRows("jobs", `due_at = r#due_at`, refGuard)),
+		extend: d.updateCounted("extend", "jobs", `due_at = r#due_at`, refGuard),
 		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, refGuard)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`

@@ -13,6 +13,8 @@ type statement struct {
 	name, sql string
 	reads     bool
 	walks     bool
+	returns   bool // see Stmt.Returns
+	alone     bool // its batches are not merged, see Stmt.NoMerge
 }
 
 // reading is a statement that returns rows and changes nothing.
@@ -33,7 +35,7 @@ func (st statement) with(args ...any) Stmt {
 
 // on makes a Stmt on rows.
 func (st statement) on(rows ...[]any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks}
+	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks, Returns: st.returns, NoMerge: st.alone}
 }
 
 // sortedBy says that the rows are sorted by the column at a position, from 0. See

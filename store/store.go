@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -22,6 +23,7 @@ type Store struct {
 	sources       knownHolds          // the held sources
 	markMutex     sync.Mutex          // held while marks are written, see Mark
 	writeDeadline sharedDeadline      // the context of all writes
+	callers       atomic.Int64        // numbers of callers that count their rows, see counted
 
 	definitions definitions   // known to be stored
 	scanned     scanPositions // how far sweeps and purges have read

@@ -58,7 +58,7 @@ func Merge(batches []*Batch) Merged {
 			p := slices.IndexFunc(all[at:], func(p *place) bool { return p.stmt.SQL == s.SQL })
 			if p < 0 {
 				p = 0
-				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, SortedBy: s.SortedBy}})
+				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, Returns: s.Returns, SortedBy: s.SortedBy}})
 			}
 			at += p + 1
 			in := all[at-1]

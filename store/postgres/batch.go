@@ -90,7 +90,7 @@ func confirmed(ctx context.Context, stmts []store.Stmt) error {
 
 // result reads the result of one statement.
 func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
-	if !s.Reads {
+	if !s.Reads && !s.Returns {
 		tag, err := br.Exec()
 		return store.Result{Changed: tag.RowsAffected()}, err
 	}
@@ -110,6 +110,9 @@ func result(br pgx.BatchResults, s store.Stmt) (r store.Result, err error) {
 			return r, err
 		}
 		r.Rows = append(r.Rows, row)
+	}
+	if s.Returns {
+		r.Changed = rows.CommandTag().RowsAffected()
 	}
 	return r, rows.Err()
 }

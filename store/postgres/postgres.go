@@ -21,6 +21,10 @@
 // processors: one accepted 7,900 and 9,700 events/s, two 5,000 and 9,100, and each event cost
 // the server 78 and 193 µs. So did deliveries: 3,900 a second from 32 callers instead of 3,300.
 //
+// Acks of queue consumers share commits too, although each consumer gets the exact number of its
+// own: the UPDATE returns the number of the caller with each row. With 8 consumers of 10 messages,
+// that is 0.7 of the server's processor time for a message, and 1.2 times as many messages.
+//
 // Inserts go in the order of the unique keys (see the dialect), so that inserts of the same
 // keys wait for each other and do not deadlock: the server takes one second to notice a
 // deadlock. The store retries the deadlocks that remain.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,8 @@ func TestBrokenStoresFail(t *testing.T) {
 			[]string{saysSameJob + "/the same ref", saysSameJob + "/by lease and by id", saysSameJob + "/beside an older lease"}},
 		{"Ack counts before it writes", func(m *Model) core.Store { return acksLate{m} },
 			[]string{saysOneAck, saysOneAck + "/many each"}},
+		{"Ack counts nothing beside other callers", func(m *Model) core.Store { return acksTogether{m, new(atomic.Int64)} },
+			[]string{saysAck + "/concurrent callers"}},
 		{"Ack keeps the last error", func(m *Model) core.Store { return acksFailed{m} }, []string{saysAck + "/after a failure"}},
 		{"Extend ignores the lease", func(m *Model) core.Store { return extendsAny{m} },
 			[]string{saysNoRef + "/taken again", "Extend of an expired lease and Take: exactly one counts/concurrently"}},

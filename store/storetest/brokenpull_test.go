@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -74,6 +75,24 @@ func (s acksLate) Ack(ctx context.Context, now time.Time, lane core.Lane, refs [
 	runtime.Gosched()
 	_, _ = s.Model.Ack(ctx, now, lane, refs)
 	return len(held), err
+}
+
+// acksTogether counts nothing if another caller acks at the same time, as a store whose callers share
+// a statement and only learn how many jobs it changed for all of them.
+type acksTogether struct {
+	*Model
+	callers *atomic.Int64
+}
+
+func (s acksTogether) Ack(ctx context.Context, now time.Time, lane core.Lane, refs []core.Ref) (int, error) {
+	s.callers.Add(1)
+	defer s.callers.Add(-1)
+	runtime.Gosched()
+	n, err := s.Model.Ack(ctx, now, lane, refs)
+	if n < len(refs) && s.callers.Load() > 1 {
+		n = 0
+	}
+	return n, err
 }
 
 // acksFailed keeps the error of an earlier attempt on an acked job.

@@ -48,6 +48,7 @@ var counter = role{name: "Counter", checks: []check{
 	{saysAck, "no Take returns it again", ackEnds},
 	{saysOneAck, "", raceAcks},
 	{saysOneAck, "many each", raceAckMany},
+	{saysAck, "concurrent callers", raceOwnCounts},
 	{saysExtend, "later", extendLater},
 	{saysExtend, "earlier", extendEarlier},
 	{saysExtend, "into the past", extendPast},
@@ -340,6 +341,34 @@ func raceAckMany(r *rig) {
 	r.equal("jobs that were counted", counted.Load(), int64(n))
 	r.equal("Tallies", r.tallies(r.lane)[r.lane], core.Tally{})
 	r.equal("Ended", r.countEnded(r.lane)[r.lane], core.Ended{})
+}
+
+// raceOwnCounts has several callers extend and ack jobs of their own, each beside a ref that means no
+// job. A store may write the calls together, and each caller must get its own number.
+func raceOwnCounts(r *rig) {
+	const own = 3
+	jobs, refs := r.putAndTake(own * takers)
+	r.concurrently(takers, func(i int) error {
+		mine := append(slices.Clone(refs[own*i:own*(i+1)]), core.Ref{ID: jobs[own*i].ID, Lease: "made-up"})
+		for range r.scaled(8) {
+			if n, err := r.store.Extend(context.Background(), r.now.Add(leaseTime), r.lane, mine); n != own || err != nil {
+				return fmt.Errorf("Extend of %d jobs = %d, %v", own, n, err)
+			}
+		}
+		for k := range own {
+			n, err := r.store.Ack(context.Background(), r.now, r.lane, append(mine[k:k+1:k+1], mine[own]))
+			if n != 1 || err != nil {
+				return fmt.Errorf("Ack of a job = %d, %v", n, err)
+			}
+		}
+		n, err := r.store.Ack(context.Background(), r.now, r.lane, mine)
+		if n != 0 || err != nil {
+			return fmt.Errorf("Ack of completed jobs = %d, %v", n, err)
+		}
+		return nil
+	})
+	r.equal("Ended", r.countEnded(r.lane)[r.lane], core.Ended{})
+	r.equal("Depth", r.depth(), 0)
 }
 
 // The message is redelivered at the new end and not a millisecond before. The message beside it

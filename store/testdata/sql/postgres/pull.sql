@@ -1,20 +1,24 @@
 -- ack
 UPDATE jobs
 SET status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r.finished_at_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS r(finished_at_, id_, lane_, lease_)
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::bigint[]) AS r(finished_at_, id_, lane_, lease_,
+    caller_)
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
   AND jobs.status = 'running'
   AND jobs.lease = COALESCE(r.lease_, jobs.lease)
+RETURNING r.caller_
 
 -- extend
 UPDATE jobs
 SET due_at = r.due_at_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS r(due_at_, id_, lane_, lease_)
+FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::bigint[]) AS r(due_at_, id_, lane_, lease_,
+    caller_)
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
   AND jobs.status = 'running'
   AND jobs.lease = COALESCE(r.lease_, jobs.lease)
+RETURNING r.caller_
 
 -- held
 SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lane,
