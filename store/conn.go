@@ -44,7 +44,7 @@ type Stmt struct {
 	Reads bool // it returns rows and changes nothing
 
 	// Returns says that the statement changes rows and returns one row for each. Only statements for
-	// PostgreSQL do. When it was merged with others, its Changed counts the rows of all callers.
+	// PostgreSQL do. Its Changed is exact for a batch that was not merged, as that of any statement.
 	Returns bool
 
 	// Walks says that the statement reads and may look at a hundred thousand rows. A Conn whose
