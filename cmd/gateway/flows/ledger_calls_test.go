@@ -255,14 +255,25 @@ func (l *ledger) calm() {
 	}
 }
 
-// settledAll records that a living gateway has stored the ends of all its calls.
+// settledAll records that a living gateway has stored the ends of all its calls. It stores none of a
+// call whose job another gateway took, once the lease was over.
 func (l *ledger) settledAll(generation int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events++
 	for _, e := range l.calls {
-		if e.generation == strconv.Itoa(generation) && e.settled == 0 {
+		if e.generation == strconv.Itoa(generation) && e.settled == 0 && !(l.takenAgain(e) && !l.stored(e.taking)) {
 			e.settled = l.events
 		}
 	}
+}
+
+// takenAgain reports whether the job of a call was taken again after the call's own take.
+func (l *ledger) takenAgain(e *entry) bool {
+	for _, later := range l.leases {
+		if later.job == e.job && later.taken > e.taken {
+			return true
+		}
+	}
+	return false
 }
