@@ -246,7 +246,7 @@ func FuzzObituary(f *testing.F) {
 	f.Add("👩‍🚒\\", "", uint8(4), 1<<40, uint8(200))
 	b := newObituaries(anywhere)
 	f.Fuzz(func(t *testing.T, cause, name string, kind uint8, attempts int, times uint8) {
-		cause, name = strings.Repeat(cause, 4*int(times)), configured(name)
+		cause, name = repeated(cause, 4*int(times)), configured(name)
 		who, help, payload := anyDeath(b, kind, name, attempts, cause)
 		if len(payload) > 8<<10 || !utf8.Valid(payload) || strings.ContainsRune(string(payload), 0) {
 			t.Errorf("payload of %d bytes: %q", len(payload), payload)
