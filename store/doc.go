@@ -205,13 +205,14 @@
 //
 // # Queues
 //
-// Messages are jobs, and a client that receives messages takes jobs. An ack is an UPDATE
-// under the guard of a taken job. It leaves no attempt, since it has no outcome worth a
-// record. Each client gets the exact number of its own messages, also where the acks of several
-// clients are one UPDATE: on PostgreSQL it returns the number of the client with each row, and on
-// MySQL acks are not merged. A nack is a Settle. A worker that takes from a lane also finds jobs
-// whose last lease is over and settles them as dead. A queue may have no client that takes, so
-// such jobs have an index of their own (jobs_lapsing), by which they are found without a Take.
+// Messages are jobs, and a client that receives messages takes jobs. An ack is an UPDATE under
+// the guard of a taken job. It leaves no attempt, since it has no outcome worth a record. Each
+// client gets the exact number of its own messages, also where the acks of several clients are
+// one UPDATE: on PostgreSQL it returns the number of the client with each row, and on MySQL acks
+// are not merged. Neither are those of queues with lines, on both. A nack is a Settle. A worker
+// that takes from a lane also finds jobs whose last lease is over and settles them as dead. A
+// queue may have no client that takes, so such jobs have an index of their own (jobs_lapsing),
+// by which they are found without a Take.
 //
 // # Workflows
 //
