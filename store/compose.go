@@ -98,15 +98,9 @@ func (d Dialect) updateRows(table, set, where string) string {
 // each changed row comes with the number of its caller: the last column of the row source, see
 // [Store.changeCounted]. Elsewhere such a batch is not merged.
 func (d Dialect) updateCounted(name, table, set, where string) statement {
-	if d.returning == "" {
-		st := writing(name, d.updateRows(table, set, where))
-		st.alone = true
-		return st
-	}
-	returning := d.returning
-	source := d.bindRows(&set, &where, &returning)
-	st := writing(name, strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)+" "+returning)
-	st.returns = true
+	// The clause comes behind the condition, where updateSQL ends.
+	st := writing(name, d.updateRows(table, set, strings.TrimSpace(where+" "+d.returning)))
+	st.returns, st.alone = d.returning != "", d.returning == ""
 	return st
 }
 
