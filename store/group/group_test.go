@@ -282,6 +282,26 @@ func TestAloneIsExact(t *testing.T) {
 	}
 }
 
+// TestMergeKeepsReturns: a merged statement that returns rows still does, and each batch gets all of
+// them, since the rows say whose they are.
+func TestMergeKeepsReturns(t *testing.T) {
+	batch := func(caller int64) *Batch {
+		s := store.Stmt{SQL: "ack RETURNING caller", Rows: [][]any{{"job", caller}}, Returns: true}
+		return &Batch{Stmts: []store.Stmt{s}, Results: make([]store.Result, 1)}
+	}
+	all := []*Batch{batch(1), batch(2)}
+	m := Merge(all)
+	if len(m.Stmts) != 1 || !m.Stmts[0].Returns {
+		t.Fatalf("merged statements %+v, want one that returns rows", m.Stmts)
+	}
+	m.Share([]store.Result{{Rows: [][]any{{int64(2)}, {int64(1)}}, Changed: 2}})
+	for i, b := range all {
+		if got := fmt.Sprint(b.Results[0].Rows); got != "[[2] [1]]" {
+			t.Errorf("batch %d got the rows %s, want all", i, got)
+		}
+	}
+}
+
 // TestMergeKeepsOrders: rows with a lock order stay in that order, and a batch whose statements
 // have an order is not merged.
 func TestMergeKeepsOrders(t *testing.T) {
