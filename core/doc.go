@@ -29,6 +29,8 @@
 //	Take    due := end of the lease
 //	Settle  due := now + backoff, or the time that a workflow waits for
 //
+// AcceptAndTake is both in one commit: a worker with little to do takes new jobs as they are stored.
+//
 // Taking a job moves its due time to the end of the lease. Settling it sets the due time to
 // the retry time, or to none. So one index and one query serve backoff, the recovery of jobs
 // whose worker vanished, and a queue's visibility timeout: a running job whose lease is over
@@ -95,7 +97,8 @@
 //   - line: the jobs of a lane with the same key, of which few are admitted at a time. See
 //     [Line]. A job that is admitted has a slot of its line; the others have places, and wait.
 //   - due: a job is due once its due time is now or has passed. See [Job].
-//   - claim, take: to lease due jobs. [Worklist.Take] does it, also for queues.
+//   - claim, take: to lease due jobs. [Worklist.Take] does it, also for queues. A new job may be taken
+//     in the commit that stores it, without a claim: see [Express].
 //   - lease: the right to work on a job until a time. Its value is random. See [Lease].
 //   - attempt: one try at a job, counted when the job is taken. See [Attempt].
 //   - exchange: the request of an attempt and the headers of its reply. See [Exchange].

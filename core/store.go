@@ -51,6 +51,17 @@ type Inbox interface {
 	AcceptAll(ctx context.Context, arrivals []Arrival) ([]Receipt, error)
 }
 
+// An Express stores events whose jobs are taken at once.
+type Express interface {
+	// AcceptAndTake accepts an arrival as Accept does, and takes jobs of it in the same commit. holds
+	// has these jobs, each with how long it is leased from now on. They come as from Take.
+	//
+	// A job is taken if a Take without a Pass would take it now. A job with a key, a line or a
+	// delay is not taken, and neither is a job of a workflow. Jobs that are not taken are stored
+	// as by Accept. Nothing is taken of an arrival that is a duplicate, or that was accepted before.
+	AcceptAndTake(ctx context.Context, now time.Time, a Arrival, holds map[ID]time.Duration) (Receipt, []TakenJob, error)
+}
+
 // A Quota asks for up to N due jobs of a lane.
 type Quota struct {
 	Lane Lane
@@ -455,6 +466,7 @@ const (
 // A Store has all roles. Services ask for the roles that they use.
 type Store interface {
 	Inbox
+	Express
 	Worklist
 	Counter
 	Calendar

@@ -30,10 +30,11 @@ func (d Dialect) insert(into, columns, selection, from, where string) string {
 	return sql
 }
 
-// selectRows is a SELECT from the row source, joined with a table if from names one.
+// selectRows is a SELECT from the row source, joined with a table if from names one. The columns of
+// the row source are in the order columns, from, where.
 func (d Dialect) selectRows(columns, from, where string) string {
-	source := d.bindRows(&columns, &where)
-	tables := strings.Join(nonEmpty(source, d.sql(from)), orElse(d.rowJoin, ", "))
+	source := d.bindRows(&columns, &from, &where)
+	tables := strings.Join(nonEmpty(source, from), orElse(d.rowJoin, ", "))
 	if tables != "" {
 		tables = " FROM " + tables
 	}

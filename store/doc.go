@@ -67,6 +67,7 @@
 // The roles of core, each with its methods and its statements:
 //
 //   - Inbox: inbox.go for one arrival, inboxall.go for many. runs.go stores their runs.
+//   - Express: express.go.
 //   - Worklist: take.go claims jobs; duefloor.go says where a claim begins; worklist.go
 //     settles and releases; gates.go has breakers and strays. Holds: holds.go, and parked.go for
 //     those of sources.
@@ -108,6 +109,21 @@
 // due time of a retry would depend on the moment at which its batch is written, and the same
 // batch sent again would store another due time. Besides, a process needs the time in any
 // case, to know when to look again.
+//
+// # Jobs that are taken at once
+//
+// A job may be taken in the batch that stores it, so that it needs no claim. Its INSERT looks at the
+// gates of its lane and of its source, and makes it either running, under a lease, or available. A
+// read at the end of the batch says which, for all jobs of a merged batch: each caller picks its own.
+//
+//   - The INSERT finds the job's event, so the job of a duplicate is neither stored nor taken.
+//   - The gates are asked as a claim without a Pass asks them, and it may commit as late after a hold
+//     began. It asks for the hold of the source alone, and not whether any source is held: nothing is
+//     parked here.
+//   - Jobs with keys are left to claims, so that the statements which drop an event without jobs
+//     stay as they are; and jobs of lines, which are inserted by other statements.
+//   - Such an INSERT and its read cost SQLite more than a job's part of a claim of many jobs. So only
+//     a worker with little to do takes jobs this way (package worker).
 //
 // # Gates
 //

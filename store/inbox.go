@@ -14,20 +14,30 @@ import (
 // indexes skip duplicates. Then it reads which event is stored. An arrival without a delivery
 // id and without keys cannot be a duplicate, so it reads nothing.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
-	stmts, reads := s.acceptStmts(a, s.linedStmts(a)...)
-	// The entry of an operator's change stands before the reads, which are the last results.
-	stmts = slices.Insert(stmts, len(stmts)-reads, s.audited(ctx, s.sql.auditAccepted, []any{string(a.Event.ID)})...)
+	r, _, err := s.accept(ctx, a, express{})
+	return r, err
+}
+
+// accept stores an arrival. The jobs of x are stored by a statement of their own. It returns those of
+// them that were taken.
+func (s *Store) accept(ctx context.Context, a core.Arrival, x express) (receipt core.Receipt, taken []core.TakenJob, err error) {
+	stmts, reads := s.acceptStmts(x.others(a), slices.Concat(s.linedStmts(a), s.expressStmts(x))...)
+	// Last come the reads of acceptStmts. The entry of an operator's change stands before them.
+	own := append(s.audited(ctx, s.sql.auditAccepted, []any{string(a.Event.ID)}), s.takenStmts(x)...)
+	stmts = slices.Insert(stmts, len(stmts)-reads, own...)
 	results, err := s.write(ctx, stmts...)
 	if err != nil {
-		return core.Receipt{}, fmt.Errorf("accept: %w", err)
+		return core.Receipt{}, nil, fmt.Errorf("accept: %w", err)
 	}
 	s.floors.jobWritten(a.Event.CreatedAt)
 	s.definitions.keep(a.Runs)
-	if reads == 0 {
-		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
-	}
-	var receipt core.Receipt
 	from := len(results) - reads
+	if len(x.jobs) > 0 {
+		taken = x.takenJobs(results[from-1])
+	}
+	if reads == 0 {
+		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
+	}
 	_, err = s.rereadUntil(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
 		receipt, ok = receiptFor(a.Event.ID, answers)
 		return ok
@@ -35,9 +45,9 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	// If the reads never become complete, the arrival may also be a duplicate of an event that
 	// was purged in this moment. The caller has to send it again either way.
 	if err != nil {
-		return core.Receipt{}, fmt.Errorf("accept: %w", outcomeUnknown(err))
+		return core.Receipt{}, nil, fmt.Errorf("accept: %w", outcomeUnknown(err))
 	}
-	return withJobs(receipt, a), nil
+	return withJobs(receipt, a), taken, nil
 }
 
 // withJobs returns the receipt of an arrival with the number of its jobs, if all of them are

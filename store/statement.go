@@ -67,6 +67,7 @@ func (s Stmt) once() Stmt {
 // a statement without its role: s.sql.claim. TestStatements writes one file for each struct.
 type statements struct {
 	inboxSQL
+	expressSQL
 	takeSQL
 	worklistSQL
 	gatesSQL
@@ -110,6 +111,7 @@ func statementsOf(d Dialect) statements {
 func newStatements(d Dialect) statements {
 	return statements{
 		inboxSQL:      newInboxSQL(d),
+		expressSQL:    newExpressSQL(d),
 		takeSQL:       newTakeSQL(d),
 		worklistSQL:   newWorklistSQL(d),
 		gatesSQL:      newGatesSQL(d),

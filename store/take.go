@@ -199,15 +199,21 @@ func (t *takeBatch) claim(i int) Stmt {
 	}
 	args = append(args, lane)
 	if q.Pass == nil {
-		ramp := t.now.Add(-core.RampTime).UnixMilli()
-		free := ramp
-		if q.Lane.Queue() != "" {
-			free = now // consumers take at their own pace, so a hold ends without a ramp
-		}
-		args = append(args, ramp, t.now.Add(core.GateHorizon).UnixMilli(), free, maxJobs(q), end, t.lease)
+		args = append(append(args, freeGate(q.Lane, t.now)...), maxJobs(q), end, t.lease)
 		return claim.with(args...)
 	}
 	return passed.with(append(args, t.lease, now, maxJobs(q), end, t.lease)...)
+}
+
+// freeGate are the times of the condition that the gate of a lane lets jobs through without a Pass:
+// see closedGate.
+func freeGate(l core.Lane, now time.Time) []any {
+	ramp := now.Add(-core.RampTime).UnixMilli()
+	free := ramp
+	if l.Queue() != "" {
+		free = now.UnixMilli() // consumers take at their own pace, so a hold ends without a ramp
+	}
+	return []any{ramp, now.Add(core.GateHorizon).UnixMilli(), free}
 }
 
 // parkArgs are the arguments of the statement that parks jobs of held sources.
@@ -362,6 +368,7 @@ const (
 	// Without a Pass: the breaker is closed, and was not closed within core.RampTime. A closed_at
 	// beyond core.GateHorizon was written before the clock was set back, and is ignored. One
 	// comparison says that no hold lasts or has ended within core.RampTime.
+	// freeGate has the three times.
 	closedGate = ` AND NOT EXISTS (SELECT 1 FROM gates
 		WHERE gates.lane = ? AND (` + isOpen + ` OR gates.closed_at > ? AND gates.closed_at <= ? OR gates.held_until > ?))`
 

@@ -251,6 +251,14 @@ func (v *vitals) Accept(ctx context.Context, a core.Arrival) (core.Receipt, erro
 	return r, err
 }
 
+// AcceptAndTake stores an event, takes jobs of it, and records the result for the health of intake.
+func (v *vitals) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (core.Receipt, []core.TakenJob, error) {
+	v.intake.begin(v.now())
+	r, taken, err := v.Store.AcceptAndTake(ctx, now, a, holds)
+	v.intake.end(v.now(), err, func() []string { return []string{nameOf(a)} })
+	return r, taken, err
+}
+
 // AcceptAll stores events and records the result for the health of intake.
 func (v *vitals) AcceptAll(ctx context.Context, all []core.Arrival) ([]core.Receipt, error) {
 	v.intake.begin(v.now())

@@ -333,6 +333,7 @@ func callsOfEachMethod(r *rig, j core.Job, run core.Situation) map[string]func()
 		"Audited":       func() error { _, err := s.Audited(ctx, core.AuditFilter{}); return err },
 		"PurgeAudit":    func() error { _, err := s.PurgeAudit(ctx, r.now, 1); return err },
 		"Accept":        func() error { _, err := s.Accept(ctx, r.arrival(r.lane)); return err },
+		"AcceptAndTake": func() error { _, _, err := s.AcceptAndTake(ctx, r.now, r.arrival(r.lane), nil); return err },
 		"Due":           func() error { _, err := s.Due(ctx, []core.Lane{r.lane}); return err },
 		"Take":          func() error { _, err := s.Take(ctx, r.now.Add(time.Hour), []core.Quota{r.quota(1)}); return err },
 		"Settle":        func() error { _, err := s.Settle(ctx, r.ended(j, core.Completed)); return err },

@@ -23,7 +23,7 @@ var guards = slices.Concat(basicGuards, lineGuards, sourceGuards)
 var basicGuards = []guard{
 	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
 	// wait for each other.
-	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_lined", "claimed_steps", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_lined", "claimed_steps", "taken_at_once", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
 	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
@@ -53,12 +53,13 @@ var basicGuards = []guard{
 	{"another", []string{"move_mark"}, regexp.MustCompile(`OR (cron_marks\.schedule <> (?:\?|r\.\w+))`), `OR ($1 AND 1 = 0)`},
 	// Gates: a claim without a Pass, with an interval, and for a probe. Each has a case for a
 	// clock that was set back.
-	{"open", []string{"claim"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
-	{"ramp", []string{"claim"}, regexp.MustCompile(`OR (gates\.closed_at > \? AND)`), `OR 1 = 0 AND $1`},
-	{"free", []string{"claim"}, regexp.MustCompile(`OR (gates\.held_until > \?)`), `OR 1 = 0 AND $1`},
+	{"open", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
+	{"ramp", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.closed_at > (?:\?|r\.\w+) AND)`), `OR 1 = 0 AND $1`},
+	{"free", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.held_until > (?:\?|r\.\w+))`), `OR 1 = 0 AND $1`},
 	{"free", []string{"admit", "admit_probe", "claim_passed"}, regexp.MustCompile(`AND (gates\.held_until <= \?)`), `AND ($1 OR 1 = 1)`},
 	{"held", []string{"unhold_lanes"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"future", []string{"claim"}, regexp.MustCompile(`AND (gates\.closed_at <= \?)`), `AND ($1 OR 1 = 1)`},
+	{"source", []string{"insert_taken_jobs"}, regexp.MustCompile(`AND (held\.held_until > (?:\?|r\.\w+))`), `AND $1 AND 1 = 0`},
+	{"future", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`AND (gates\.closed_at <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
 	{"known", []string{"admit", "admit_probe"}, regexp.MustCompile(`AND (closed_at = \?)`), `AND ($1 OR 1 = 1)`},

@@ -172,44 +172,6 @@ func newMachine(rt tb, s core.Store, o Options, sequence int) *machine {
 	return m
 }
 
-// acceptNew accepts an event with up to two jobs. Delivery ids and keys are few, so that they
-// repeat.
-func (m *machine) acceptNew(t *rapid.T) {
-	a := core.Arrival{Event: m.event()}
-	a.Event.DeliveryID = rapid.SampledFrom([]string{"", "", "", "d1", "d2"}).Draw(t, "delivery id")
-	a.Event.CreatedAt = m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second}).Draw(t, "due in"))
-	for _, l := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "lanes") {
-		a.Jobs = append(a.Jobs, core.NewJob{
-			ID: m.ids.Next(), Lane: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"),
-			Key:   rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"),
-			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 2 * time.Second}).Draw(t, "delayed by")),
-			Line:  core.Line{Key: rapid.SampledFrom([]string{"", "", "x", "x", "y"}).Draw(t, "line"), Limit: m.lineLimit(l)},
-		})
-	}
-	m.arrivals = append(m.arrivals, a)
-	m.acceptBoth(a)
-}
-
-// acceptAgain repeats any earlier arrival of the sequence.
-func (m *machine) acceptAgain(t *rapid.T) {
-	if len(m.arrivals) == 0 {
-		t.Skip("nothing has arrived")
-	}
-	m.acceptBoth(rapid.SampledFrom(m.arrivals).Draw(t, "arrival"))
-}
-
-// acceptBoth accepts an arrival in the store and in the model. If the keys of the arrival belong
-// to several events, the receipt may name any of those events.
-func (m *machine) acceptBoth(a core.Arrival) {
-	m.eventsChanged, m.runsChanged = true, true
-	want, _ := m.model.Accept(context.Background(), a)
-	got := m.accept(a)
-	if got.Duplicate && len(a.Jobs) > 1 && a.Event.DeliveryID == "" {
-		want.EventID = got.EventID
-	}
-	m.equal("Accept", got, want)
-}
-
 // takeSome takes up to three jobs of each lane, with or without a Pass. The store may return jobs
 // of a lane in any order, so the ids are sorted before they are compared.
 func (m *machine) takeSome(t *rapid.T) {

@@ -27,7 +27,7 @@ func (m *machine) acceptRuns(t *rapid.T) {
 			Key: rapid.SampledFrom([]string{"", "", "k1"}).Draw(t, "key")})
 	}
 	m.arrivals = append(m.arrivals, a)
-	m.acceptBoth(a)
+	m.acceptBoth(a, nil)
 }
 
 // takeRuns takes jobs of the sequence's workflow and compares their situations as well.

@@ -63,16 +63,21 @@ func NewModel(clock core.Clock) *Model {
 	}
 }
 
-// Accept implements [core.Inbox]. The order of the cases matters: a repetition is answered before
-// a duplicate is looked for, and delivery ids come before keys.
+// Accept implements [core.Inbox].
 func (m *Model) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.accept(ctx, a), nil
+}
+
+// accept accepts an arrival. The order of the cases matters: a repetition is answered before a
+// duplicate is looked for, and delivery ids come before keys. The caller holds mu.
+func (m *Model) accept(ctx context.Context, a core.Arrival) core.Receipt {
 	if _, stored := m.events[a.Event.ID]; stored {
-		return core.Receipt{EventID: a.Event.ID, Jobs: m.acceptedJobs(a.Event.ID)}, nil
+		return core.Receipt{EventID: a.Event.ID, Jobs: m.acceptedJobs(a.Event.ID)}
 	}
 	if first := m.delivered(a.Event); first != "" {
-		return core.Receipt{EventID: first, Duplicate: true}, nil
+		return core.Receipt{EventID: first, Duplicate: true}
 	}
 	var repeats core.ID
 	for _, n := range a.Jobs {
@@ -85,7 +90,7 @@ func (m *Model) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 	}
 	jobs := m.jobsOf(a.Event.ID)
 	if jobs == 0 && len(a.Jobs) > 0 {
-		return core.Receipt{EventID: repeats, Duplicate: true}, nil
+		return core.Receipt{EventID: repeats, Duplicate: true}
 	}
 	a.Event.Payload, a.Event.Headers = slices.Clone(a.Event.Payload), maps.Clone(a.Event.Headers)
 	m.storeEvent(a.Event)
@@ -93,7 +98,7 @@ func (m *Model) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 		m.addRun(a, n)
 	}
 	m.audit(ctx, true)
-	return core.Receipt{EventID: a.Event.ID, Jobs: jobs}, nil
+	return core.Receipt{EventID: a.Event.ID, Jobs: jobs}
 }
 
 // AcceptAll implements [core.Inbox] by one Accept after the other. An arrival with the delivery id

@@ -45,6 +45,8 @@ func scenarioArrivals(p *play) {
 	p.repeat("repeats keys", "keys", "", "a:k1")
 	p.repeat("repeats two keys", "part", "d2", "b:k1", "b:k2")
 	p.accept("none", "d3")
+	p.express("at once", "c")
+	p.settle(core.Completed, "at once/0")
 	p.accept("first", "d1", "a:", "b:")
 	p.accept("keys", "", "a:k1", "b:")
 	p.acceptPart("rest", "", 1, "a:k1", "b:k3")
@@ -188,6 +190,33 @@ func (p *play) acceptAs(name string, a core.Arrival, want core.Receipt) {
 		got, err := p.store.Accept(context.Background(), a)
 		if err == nil && got != want {
 			p.Errorf("%s: receipt = %+v, want %+v", p.name, got, want)
+		}
+		return err
+	})
+}
+
+// express accepts an arrival with one job in a lane, and takes the job. If the call failed, it may have
+// taken it. Then its repetition takes nothing, and the caller goes on as in take.
+func (p *play) express(name, lane string) {
+	p.Helper()
+	a, job, failed := p.arrivalNamed(name, "", []string{lane + ":"}), name+"/0", false
+	p.attemptsBegun[job]++
+	p.step("accept and take "+name, func() error {
+		got, taken, err := p.store.AcceptAndTake(context.Background(), p.now, a, allHeld(a))
+		if err != nil {
+			failed = true
+			return err
+		}
+		p.equal(p.name, got, core.Receipt{EventID: a.Event.ID, Jobs: 1})
+		for _, j := range taken {
+			p.heldJobs[job] = j.Job
+		}
+		if failed && len(taken) == 0 {
+			if _, err := p.store.Recover(context.Background(), p.now, []core.Lane{p.lanes[lane]}); err != nil {
+				return err
+			}
+			p.lostTakes[job] = true
+			_, err = p.takeAll(lane)
 		}
 		return err
 	})

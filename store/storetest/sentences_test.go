@@ -24,6 +24,7 @@ var unchecked = map[string]string{
 	"It sends the statements of that work, and returns an error while they fail":                                                  "store/sqlite, where tables can be broken quickly, and cmd/gateway/e2e on servers",
 	"The caller passes at most MaxTogether arrivals":                                                                              "a demand on callers",
 	"An Inbox stores events":                                                         "a title",
+	"An Express stores events whose jobs are taken at once":                          "a title",
 	"A Worklist leases due work and records its outcomes":                            "a title",
 	"A Counter settles and extends the jobs that consumers of a queue have received": "a title",
 	"Of the unfinished jobs of a lane it reads the jobs that are due last, up to FailureReach; More is true as well if a lane has more of them":             "store/sqlite, which can make as many quickly",
@@ -70,7 +71,7 @@ func TestEachSentenceHasACheck(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range []role{inbox, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, operationLog, minutes, queues, audits} {
+	for _, g := range []role{inbox, expresses, worklist, counter, calendar, runs, archive, chronicle, upkeep, operations, operationLog, minutes, queues, audits} {
 		for _, c := range g.checks {
 			if !said[c.sentence] {
 				t.Errorf("the check %q is no sentence of core/store.go, core/transition.go or core/line.go", c.sentence)

@@ -155,7 +155,7 @@ var sayConcurrent = regexp.MustCompile(`(?i)concurrent|simultaneous|same time|se
 // with the sentences of the interfaces.
 func roles() []role {
 	return []role{
-		inbox, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, operationLog, minutes, cancels, holds, audits, lineChecks, queues,
+		inbox, expresses, worklist, counter, calendar, runs, ledger, archive, chronicle, upkeep, operations, operationLog, minutes, cancels, holds, audits, lineChecks, queues,
 		repetition, texts, times, paging, races,
 	}
 }

@@ -104,20 +104,26 @@ func failure(err error) bool {
 	return err != nil && !core.IsKind(err, core.NotFound) && !errors.Is(err, context.Canceled)
 }
 
-// inboxOps measures [core.Inbox]. A sender waits for these calls, so their durations are most
-// of intake_duration_seconds.
-type inboxOps struct{ accept, acceptAll *op }
+// inboxOps measures [core.Inbox] and [core.Express]. A sender waits for these calls, so their
+// durations are most of intake_duration_seconds.
+type inboxOps struct{ accept, acceptAll, acceptAndTake *op }
 
 func newInboxOps(f opFamilies) inboxOps {
 	return inboxOps{
-		accept:    f.op("accept"),
-		acceptAll: f.op("accept_all"),
+		accept:        f.op("accept"),
+		acceptAll:     f.op("accept_all"),
+		acceptAndTake: f.op("accept_and_take"),
 	}
 }
 
 func (m *measured) Accept(ctx context.Context, a core.Arrival) (_ core.Receipt, err error) {
 	defer m.accept.ended(time.Now(), &err)
 	return m.Store.Accept(ctx, a)
+}
+
+func (m *measured) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (_ core.Receipt, _ []core.TakenJob, err error) {
+	defer m.acceptAndTake.ended(time.Now(), &err)
+	return m.Store.AcceptAndTake(ctx, now, a, holds)
 }
 
 func (m *measured) AcceptAll(ctx context.Context, all []core.Arrival) (_ []core.Receipt, err error) {

@@ -93,6 +93,10 @@ func (f *recorder) Accept(context.Context, core.Arrival) (r core.Receipt, err er
 	return r, f.answer("Accept")
 }
 
+func (f *recorder) AcceptAndTake(context.Context, time.Time, core.Arrival, map[core.ID]time.Duration) (r core.Receipt, jobs []core.TakenJob, err error) {
+	return r, jobs, f.answer("AcceptAndTake")
+}
+
 func (f *recorder) AcceptAll(context.Context, []core.Arrival) (r []core.Receipt, err error) {
 	return r, f.answer("AcceptAll")
 }

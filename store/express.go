@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// This file accepts an event and takes its jobs in one batch. See "Jobs that are taken at once" in
+// doc.go.
+
+// AcceptAndTake implements core.Express. Like a Take, the batch is sent again at once if it may have
+// leased jobs and its answer got lost. The lease is the same, so the second sending finds the jobs.
+func (s *Store) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (core.Receipt, []core.TakenJob, error) {
+	x := express{now: now, event: a.Event, holds: holds}
+	for _, j := range a.Jobs {
+		if _, wanted := holds[j.ID]; wanted && takesAtOnce(a, j, now) {
+			x.jobs = append(x.jobs, j)
+		}
+	}
+	if len(x.jobs) > 0 {
+		x.lease = string(s.leases.Next())
+	}
+	began := s.clock()
+	receipt, taken, err := s.accept(ctx, a, x)
+	if core.IsKind(err, core.Unavailable) && len(x.jobs) > 0 && s.clock().Sub(began) < resendWithin {
+		receipt, taken, err = s.accept(ctx, a, x)
+	}
+	if err != nil {
+		return core.Receipt{}, nil, err
+	}
+	return receipt, taken, nil
+}
+
+// takesAtOnce reports whether a job of an arrival may be taken in the batch that stores it, as far as
+// the job decides that.
+func takesAtOnce(a core.Arrival, j core.NewJob, now time.Time) bool {
+	return j.Key == "" && j.Line.Key == "" && j.Lane.Workflow() == "" && !a.Due(j).After(now) && !a.Due(j).After(a.Event.CreatedAt)
+}
+
+// An express is the jobs of an arrival that are to be taken in the batch that stores them. The zero
+// express has none.
+type express struct {
+	now   time.Time
+	lease string // of all jobs
+	event core.Event
+	jobs  []core.NewJob
+	holds map[core.ID]time.Duration // for how long to lease each job
+}
+
+// others returns the arrival without the jobs of x.
+func (x express) others(a core.Arrival) core.Arrival {
+	if len(x.jobs) > 0 {
+		a.Jobs = slices.DeleteFunc(slices.Clone(a.Jobs), func(j core.NewJob) bool {
+			return slices.ContainsFunc(x.jobs, func(own core.NewJob) bool { return own.ID == j.ID })
+		})
+	}
+	return a
+}
+
+// until returns the end of the lease of a job.
+func (x express) until(id core.ID) time.Time { return x.now.Add(x.holds[id]) }
+
+// expressStmts insert the jobs of x.
+func (s *Store) expressStmts(x express) []Stmt {
+	if len(x.jobs) == 0 {
+		return nil
+	}
+	rows := make([][]any, len(x.jobs))
+	for i, j := range x.jobs {
+		lane, due := string(j.Lane), millis(x.event.CreatedAt)
+		rows[i] = slices.Concat([]any{string(j.ID), lane, int64(j.MaxAttempts), millis(x.until(j.ID)), due, x.lease, due, due, lane},
+			freeGate(j.Lane, x.now), []any{string(core.SourceLane(x.event.Source)), x.now.UnixMilli(), string(x.event.ID)})
+	}
+	return []Stmt{s.sql.insertTaken.on(rows...)}
+}
+
+// takenStmts ask which of the jobs of x were taken.
+func (s *Store) takenStmts(x express) []Stmt {
+	if len(x.jobs) == 0 {
+		return nil
+	}
+	rows := make([][]any, len(x.jobs))
+	for i, j := range x.jobs {
+		rows[i] = []any{string(j.ID), x.lease}
+	}
+	return []Stmt{s.sql.takenAtOnce.on(rows...)}
+}
+
+// takenJobs returns the jobs that were taken, with the event, as a Take would read them. r is the result
+// of takenStmts. In a merged batch it has the jobs of other callers as well.
+func (x express) takenJobs(r Result) (jobs []core.TakenJob) {
+	event, due := x.event, asStored(x.event.CreatedAt)
+	event.CreatedAt = asStored(receivedAt(event))
+	if len(event.Headers) == 0 {
+		event.Headers = nil
+	}
+	for _, j := range x.jobs {
+		if !slices.ContainsFunc(r.Rows, func(row []any) bool { return core.ID(textOf(row[0])) == j.ID }) {
+			continue
+		}
+		jobs = append(jobs, core.TakenJob{
+			Job: core.Job{
+				ID: j.ID, EventID: event.ID, Lane: j.Lane, Status: core.Running, Attempt: 1, MaxAttempts: j.MaxAttempts,
+				DueAt: asStored(x.until(j.ID)), ScheduledAt: due, Lease: core.Lease(x.lease), CreatedAt: due,
+			},
+			Event: event,
+		})
+	}
+	return jobs
+}
+
+// asStored returns a time as it is read back.
+func asStored(t time.Time) time.Time { return timeOf(millis(t)) }
+
+// expressSQL are the statements of an AcceptAndTake, beside those of an Accept.
+type expressSQL struct{ insertTaken, takenAtOnce statement }
+
+func newExpressSQL(d Dialect) expressSQL {
+	// Both gates are found by the primary key. A row of them is there only if it keeps the job from
+	// being taken.
+	when := func(then, otherwise string) string {
+		return "CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN " + then + " ELSE " + otherwise + " END"
+	}
+	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
+	return expressSQL{
+		insertTaken: writing("insert_taken_jobs", d.insertIfAbsent("jobs", jobColumns+", scheduled_at",
+			`r.id, events.id, r.lane, NULL, `+when("'"+string(core.Running)+"'", "'"+string(core.Available)+"'")+`, `+when("1", "0")+`, r#max_attempts, `+
+				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#created_at, NULL, `+when("r#scheduled_at", "NULL"),
+			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.gate AND (`+isOpen+` OR gates.closed_at > r#ramp AND gates.closed_at <= r#horizon OR gates.held_until > r#free)
+			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#held`,
+			`events.id = r.event_id`, "id")),
+		takenAtOnce: reading("taken_at_once", d.selectRows(`jobs.id`, "jobs{use PRIMARY}", `jobs.id = r.id AND jobs.lease = r.lease`)),
+	}
+}
