@@ -29,7 +29,7 @@
 //	Take    due := end of the lease
 //	Settle  due := now + backoff, or the time that a workflow waits for
 //
-// AcceptAndTake is both in one commit: a worker with little to do takes new jobs as they are stored.
+// AcceptAndTake is both in one commit: a worker with free slots takes new jobs as they are stored.
 //
 // Taking a job moves its due time to the end of the lease. Settling it sets the due time to
 // the retry time, or to none. So one index and one query serve backoff, the recovery of jobs

@@ -122,8 +122,8 @@
 //     parked here.
 //   - Jobs with keys are left to claims, so that the statements which drop an event without jobs
 //     stay as they are; and jobs of lines, which are inserted by other statements.
-//   - Such an INSERT and its read cost SQLite more than a job's part of a claim of many jobs. So only
-//     a worker with little to do takes jobs this way (package worker).
+//   - Such an INSERT and its read cost more than a job's part of a claim of many jobs. So jobs are not
+//     taken this way while many events are accepted at the same time (package worker).
 //
 // # Gates
 //

@@ -258,7 +258,7 @@ func (g *Gateway) newIntake(c *config.Config, bell *core.Bell) (*intake.Intake, 
 		trace = g.Traces.Begin
 	}
 	return intake.New(intake.Deps{
-		Inbox:     g.Store,
+		Inbox:     g.shared.express.Inbox(g.Store),
 		Events:    g.Store,
 		IDs:       g.ids(),
 		Clock:     g.Clock,
@@ -310,6 +310,7 @@ func (g *Gateway) newWorker(c *config.Config, bell *core.Bell, obituary obituary
 	limits := worker.Limits{Slots: c.Worker.MaxConcurrency, Batch: c.Worker.BatchSize, Drain: g.drain}
 	return worker.New(worker.Deps{
 		Worklist:   g.Store,
+		Express:    &g.shared.express,
 		Bell:       bell,
 		Clock:      g.Clock,
 		Observe:    g.observe,

@@ -12,6 +12,7 @@ import (
 	"github.com/eventgateway/gateway/core/series"
 	"github.com/eventgateway/gateway/core/web"
 	"github.com/eventgateway/gateway/core/wire"
+	"github.com/eventgateway/gateway/core/worker"
 )
 
 // shared is the state that successive gateways of one process share, beside their Deps:
@@ -19,6 +20,7 @@ import (
 type shared struct {
 	// The bell outlives a generation: an event of the old one may ring for a worker of the new.
 	bell    *core.Bell
+	express worker.Express // from the intake of any generation to the newest worker
 	counts  web.Counts
 	pulses  *pulses
 	tallies *alert.Tallies

@@ -105,7 +105,6 @@ queues: {work: {source: shop}}`)
 		`deliveries_total{handler="billing",result="completed"}`:                                "1",
 		`delivery_lag_seconds_count{handler="billing"}`:                                         "1",
 		`http_requests_total{method="POST",route="/events/{source}/{event_type}",status="202"}`: "1",
-		`store_duration_seconds_count{op="accept"}`:                                             "1",
 		`queue_depth{queue="work"}`:                                                             "1",
 		`jobs{kind="queue",status="available"}`:                                                 "1",
 		`inflight_deliveries`:                                                                   "0",
@@ -113,6 +112,10 @@ queues: {work: {source: shop}}`)
 		if series["gateway_"+name] != want {
 			t.Errorf("%s = %q, want %s", name, series["gateway_"+name], want)
 		}
+	}
+	const count = "gateway_store_duration_seconds_count"
+	if a, b := series[count+`{op="accept"}`], series[count+`{op="accept_and_take"}`]; a+b != "01" && a+b != "10" {
+		t.Errorf("%s = %q for accept and %q for accept_and_take, want one call", count, a, b)
 	}
 }
 

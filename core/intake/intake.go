@@ -486,8 +486,10 @@ func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, too
 		in.Observe(core.Repeated{Source: a.Event.Source, Type: a.Event.Type, First: r.EventID})
 		return
 	}
-	for _, j := range a.Jobs {
-		in.ring(j)
+	if r.Taken < len(a.Jobs) { // else the worker has them all
+		for _, j := range a.Jobs {
+			in.ring(j)
+		}
 	}
 	in.Observe(core.Accepted{Event: a.Event, Jobs: r.Jobs, Asked: a.Jobs, Took: took, Parent: parent})
 	for _, u := range a.Undecided {

@@ -118,6 +118,7 @@ func (f *feeder) room() (jobs, ahead int) {
 // lanes when it is time. fill returns whether there may be more to take at once.
 func (f *feeder) fill(ctx context.Context, room, ahead int) (more bool, err error) {
 	now := f.Clock()
+	defer func() { f.queue.setBehind(f.ready) }()
 	f.listen(now)
 	if f.alarm.untilLook() <= 0 {
 		if err := f.look(ctx, room, ahead); err != nil {

@@ -61,6 +61,18 @@ func (l *leases) claim(take func() ([]core.TakenJob, error)) (fresh []*core.Take
 	return fresh, len(jobs), err
 }
 
+// note notes the lease of a job that was taken without a claim. It returns false if a claim of this tick
+// has the job already: then its first lease ended before the answer came.
+func (l *leases) note(j *core.TakenJob) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, here := l.held[j.ID]; here {
+		return false
+	}
+	l.held[j.ID] = holding{j.Lease, j.DueAt}
+	return true
+}
+
 // awaitClaim waits until the jobs of a claim under way are noted.
 func (l *leases) awaitClaim() {
 	l.claiming.enter()

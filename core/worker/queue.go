@@ -25,6 +25,11 @@ type queue struct {
 	busy    int              // slots in use
 	delayed []*core.TakenJob // in the order of their StartAt
 	ended   bool
+
+	// Room for jobs that are being taken in the commit that stores them: see Express.
+	reserved int
+	arriving sync.WaitGroup // one for each of reserved
+	behind   []*line        // lines that are behind
 }
 
 // A line is a lane in a queue.
@@ -32,6 +37,9 @@ type line struct {
 	waiting []*core.TakenJob
 	running int
 	delayed int // jobs of queue.delayed
+
+	reserved int  // the line's part of queue.reserved
+	behind   bool // older jobs of the lane wait in the store, so newer ones are not taken at once
 }
 
 func newQueue(slots int, lanes []core.Lane) *queue {
@@ -159,6 +167,73 @@ func (q *queue) done(l core.Lane) {
 	q.more.Signal() // the slot takes the next job itself; its lane may have blocked two others
 }
 
+// reserve keeps a slot for a job of a lane that is about to be taken in the commit that stores it. False
+// means that the lane may have no more slots, or that older jobs of it wait in the store. In the first
+// case the job will wait there, so newer ones have to as well, until a claim has got it.
+func (q *queue) reserve(lane core.Lane) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[lane]
+	if q.ended || l.behind {
+		return false
+	}
+	if len(l.waiting)+q.reserved >= q.spare(l.running) {
+		q.markBehind(l)
+		return false
+	}
+	l.reserved++
+	q.reserved++
+	q.arriving.Add(1)
+	return true
+}
+
+// arrive gives room back that was reserved, and has the job that was taken wait for a slot, unless it
+// is nil. False means that the queue has ended.
+func (q *queue) arrive(lane core.Lane, job *core.TakenJob) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lines[lane].reserved--
+	q.reserved--
+	defer q.arriving.Done()
+	if job != nil && !q.ended {
+		q.wait(job)
+	}
+	return !q.ended
+}
+
+// awaitArrivals waits until no room is reserved, or until done is closed. The queue has ended.
+func (q *queue) awaitArrivals(done <-chan struct{}) {
+	none := make(chan struct{})
+	go func() {
+		q.arriving.Wait()
+		close(none)
+	}()
+	select {
+	case <-none:
+	case <-done:
+	}
+}
+
+// setBehind says in which lanes older jobs wait in the store, and that in the others none are known
+// to.
+func (q *queue) setBehind(lanes []core.Lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.behind {
+		l.behind = false
+	}
+	q.behind = q.behind[:0]
+	for _, name := range lanes {
+		q.markBehind(q.lines[name])
+	}
+}
+
+// markBehind marks a line as behind. The caller holds mu.
+func (q *queue) markBehind(l *line) {
+	l.behind = true
+	q.behind = append(q.behind, l)
+}
+
 // withdraw removes and returns the jobs of a lane that have no slot. A probe stays.
 func (q *queue) withdraw(l core.Lane) (jobs []*core.TakenJob) {
 	q.mu.Lock()
@@ -195,14 +270,15 @@ func (q *queue) end() (jobs []*core.TakenJob) {
 	return jobs
 }
 
-// load returns how many slots are free, how many waiting jobs may have one, and whether the
-// queue holds no job at all.
+// load returns how many slots are free, how many waiting jobs may have one, those that are being
+// taken included, and whether the queue holds no job at all.
 func (q *queue) load() (free, waiting int, idle bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, l := range q.queued {
 		waiting += min(len(l.waiting), q.spare(l.running))
 	}
+	waiting += q.reserved
 	idle = q.busy+len(q.delayed)+len(q.queued) == 0
 	return q.slots - q.busy, waiting, idle
 }
@@ -232,7 +308,7 @@ func (q *queue) claims(lanes []core.Lane, ahead int) []claim {
 			spare = min(spare, part-l.running)
 		}
 		all[i].spare = max(0, spare)
-		if here := len(l.waiting) + l.delayed; spare > 0 {
+		if here := len(l.waiting) + l.delayed + l.reserved; spare > 0 {
 			all[i].most = max(0, spare+ahead-here)
 		}
 	}

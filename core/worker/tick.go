@@ -23,6 +23,7 @@ const settleGrace = 5 * time.Second
 func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 	t := w.newTick(ctx, b)
 	t.start()
+	leave := w.Express.join(t)
 	// The chores end with the feeder, not with ctx: a tick that ends by itself has a live ctx.
 	feeding, stopFeeding := context.WithCancel(ctx)
 	if !t.window.endsItself() {
@@ -32,6 +33,7 @@ func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 	t.chores.start(feeding, t.lapses.round)
 	err := t.feeder.feed(ctx)
 	stopFeeding()
+	leave()
 	t.drain()
 	return t.report(), err
 }
@@ -94,7 +96,8 @@ func (t *tick) start() {
 // drain ends the tick: jobs that were not started go back, and started ones get their time.
 //
 // The order matters. Slots may still add outcomes and returned jobs, so the settler's channel
-// is closed only after they and the chores have ended.
+// is closed only after they and the chores have ended. Jobs that were being taken as they were
+// stored come back last.
 func (t *tick) drain() {
 	t.returns.add(t.queue.end()...)
 	sent := t.cutAfter(t.window.left(t.limits.Drain, cutGrace))
@@ -104,6 +107,7 @@ func (t *tick) drain() {
 	sent()
 	stored := t.cutAfter(t.window.left(settleGrace, 0))
 	t.chores.wait()
+	t.queue.awaitArrivals(t.hard.Done())
 	t.returns.giveBack(whyHeld)
 	t.returns.giveBackAll(t.hard.Done())
 	close(t.settler.outcomes)

@@ -25,6 +25,9 @@
 //     the job has then, updates the gates and the alarm, and reports the outcome. An outcome of a
 //     step is stored by Steps.Settle, which asks for no lease.
 //
+// New events of this process skip the first two steps, unless many come at the same time: their jobs
+// are taken in the commit that stores them ([Express]).
+//
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,
 // at most maxSettle. All repetitions have the ids of their jobs.
@@ -43,14 +46,15 @@
 //
 // # Where to change something
 //
-// How an attempt ends: attempt.go, and steps.go for steps of workflows. Which failures count
-// for a breaker: verdict.go. Which lane gets the next free slot: queue.go. How a claim is
-// divided: share.go. When to look: look.go, and how much to take: feed.go. Breakers and
-// limits: gates.go. When a tick takes no more: window.go and look.go (finished), and how it
-// ends: tick.go. How a worker makes way for another one of its process: handover.go. Jobs
-// whose handler is gone: stray.go. Lanes that are adopted: roster.go. Messages whose consumer
-// did not answer: lapse.go. Lines of jobs with the same key: the store admits the next job of a
-// line when it stores an outcome, and settler.passed has it taken.
+// Which jobs are taken as they are stored: express.go. How an attempt ends: attempt.go, and
+// steps.go for steps of workflows. Which failures count for a breaker: verdict.go. Which lane
+// gets the next free slot: queue.go. How a claim is divided: share.go. When to look: look.go,
+// and how much to take: feed.go. Breakers and limits: gates.go. When a tick takes no more:
+// window.go and look.go (finished), and how it ends: tick.go. How a worker makes way for
+// another one of its process: handover.go. Jobs whose handler is gone: stray.go. Lanes that
+// are adopted: roster.go. Messages whose consumer did not answer: lapse.go. Lines of jobs with
+// the same key: the store admits the next job of a line when it stores an outcome, and
+// settler.passed has it taken.
 package worker
 
 import (
@@ -104,6 +108,7 @@ type Breaker struct {
 // Deps are the dependencies of a Worker.
 type Deps struct {
 	Worklist core.Worklist
+	Express  *Express   // brings new events; may be nil
 	Bell     *core.Bell // rung when lanes get work; may be nil
 	Clock    core.Clock
 	Observe  core.Observer

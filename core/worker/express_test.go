@@ -1,0 +1,360 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eventgateway/gateway/core"
+)
+
+// entrance is an inbox of a bench that accepts events with one job each.
+type entrance struct {
+	*bench
+	core.Inbox
+	express  Express
+	accepted int
+	taking   time.Duration // from storing a job that is taken to the answer
+}
+
+// newEntrance makes a bench with an entrance.
+func newEntrance(l Limits, targets ...Target) *entrance {
+	e := &entrance{bench: newBench(l, targets...)}
+	e.Worker.Express = &e.express
+	e.Inbox = e.express.Inbox(e)
+	return e
+}
+
+// Accept implements [core.Inbox].
+func (e *entrance) Accept(_ context.Context, a core.Arrival) (core.Receipt, error) {
+	if err := e.enter(); err != nil {
+		return core.Receipt{}, err
+	}
+	defer e.mu.Unlock()
+	e.store(a)
+	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
+}
+
+// AcceptAll implements [core.Inbox].
+func (e *entrance) AcceptAll(context.Context, []core.Arrival) ([]core.Receipt, error) {
+	panic("called")
+}
+
+// AcceptAndTake implements [core.Express].
+func (e *entrance) AcceptAndTake(_ context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (core.Receipt, []core.TakenJob, error) {
+	if err := e.enter(); err != nil {
+		return core.Receipt{}, nil, err
+	}
+	e.store(a)
+	var taken []core.TakenJob
+	for _, n := range a.Jobs {
+		hold, wanted := holds[n.ID]
+		if j := e.jobs[n.ID]; wanted && e.gate(n.Lane).admits(now, nil, "") {
+			e.leases++
+			j.Status, j.Attempt, j.DueAt, j.Lease = core.Running, 1, now.Add(hold), core.Lease(fmt.Sprint("express ", e.leases))
+			taken = append(taken, core.TakenJob{Job: *j, Event: a.Event})
+		}
+	}
+	e.mu.Unlock()
+	time.Sleep(e.taking)
+	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
+}
+
+// store stores the jobs of an arrival. The caller holds mu.
+func (e *entrance) store(a core.Arrival) {
+	for _, n := range a.Jobs {
+		e.jobs[n.ID] = &core.Job{ID: n.ID, Lane: n.Lane, Status: core.Available, MaxAttempts: 3, DueAt: a.Due(n)}
+	}
+}
+
+// arrival is a new event with a job in a lane.
+func (e *entrance) arrival(l core.Lane) core.Arrival {
+	e.accepted++
+	id := core.ID(fmt.Sprintf("E%04d", e.accepted))
+	return core.Arrival{Event: core.Event{ID: id, CreatedAt: time.Now()}, Jobs: []core.NewJob{{ID: "J" + id, Lane: l, MaxAttempts: 3}}}
+}
+
+// send accepts an arrival through the express, rings as an intake does, and returns whether its job was
+// taken.
+func (e *entrance) send(t *testing.T, a core.Arrival) bool {
+	t.Helper()
+	r, err := e.Inbox.Accept(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Taken == 0 {
+		e.bell.Ring(a.Jobs[0].Lane)
+	}
+	return r.Taken > 0
+}
+
+// claims returns how many claims there were.
+func (e *entrance) claims() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.takes)
+}
+
+// TestExpress: events that find the worker idle are delivered without a claim.
+func TestExpress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(time.Second, ok)})
+		if e.send(t, e.arrival(lane)) {
+			t.Error("a job was taken before the tick began")
+		}
+		stop := e.serve(t)
+		time.Sleep(2 * time.Second)
+		before := e.claims()
+		for range 5 {
+			if began := time.Now(); !e.send(t, e.arrival(lane)) || !time.Now().Equal(began) {
+				t.Error("a job was not taken")
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if n := e.count(core.Completed); n != 6 || e.claims() != before {
+			t.Errorf("%d jobs completed with %d claims, want 6 with none", n, e.claims()-before)
+		}
+		if got := stop(); got != (core.Report{Completed: 6}) {
+			t.Errorf("report %+v", got)
+		}
+		if e.send(t, e.arrival(lane)) {
+			t.Error("a job was taken after the tick ended")
+		}
+	})
+}
+
+// TestExpressLeavesOthers: jobs that a claim alone can judge are left to it.
+func TestExpressLeavesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sender := takesTime(0, ok)
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: sender},
+			Target{Lane: "handler/paced", Sender: sender, Interval: time.Second},
+			Target{Lane: "handler/lined", Sender: sender, Lines: core.LineRules{Limit: 1}},
+			Target{Lane: "handler/held", Sender: sender},
+			Target{Lane: "handler/shut", Sender: sender})
+		e.pile.holdLane("handler/held", time.Time{})
+		e.gate("handler/shut").OpenUntil = time.Now().Add(20 * time.Second)
+		stop := e.serve(t)
+		time.Sleep(2 * time.Second) // until the worker has seen the gates
+		for name, change := range map[string]func(*core.NewJob){
+			"with an interval":       func(j *core.NewJob) { j.Lane = "handler/paced" },
+			"of a lane with lines":   func(j *core.NewJob) { j.Lane = "handler/lined" },
+			"of a held lane":         func(j *core.NewJob) { j.Lane = "handler/held" },
+			"behind an open breaker": func(j *core.NewJob) { j.Lane = "handler/shut" },
+			"of a queue":             func(j *core.NewJob) { j.Lane = "queue/q" },
+			"with a key":             func(j *core.NewJob) { j.Key = "k" },
+			"with a line":            func(j *core.NewJob) { j.Line.Key = "l" },
+			"with a delay":           func(j *core.NewJob) { j.DueAt = time.Now().Add(time.Second) },
+		} {
+			a := e.arrival(lane)
+			change(&a.Jobs[0])
+			if e.send(t, a) {
+				t.Errorf("a job %s was taken", name)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if n := e.count(core.Completed); n != 5 {
+			t.Errorf("%d jobs completed, want all but those that are held, behind a breaker or of a queue", n)
+		}
+		stop()
+	})
+}
+
+// TestExpressOfAHeldLane: the store knows of a hold that the worker has not seen. The room is free again.
+func TestExpressOfAHeldLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		stop := e.serve(t)
+		synctest.Wait()
+		e.pile.holdLane(lane, time.Now().Add(time.Minute))
+		if e.send(t, e.arrival(lane)) {
+			t.Error("a job of a held lane was taken")
+		}
+		time.Sleep(time.Minute + core.RampTime)
+		if !e.send(t, e.arrival(lane)) {
+			t.Error("a job was not taken after the hold")
+		}
+		synctest.Wait()
+		if n := e.count(core.Completed); n != 2 {
+			t.Errorf("%d jobs completed, want 2", n)
+		}
+		stop()
+	})
+}
+
+// TestExpressWithoutSlots: while all slots are in use, events wait for claims, and newer ones do not
+// overtake them.
+func TestExpressWithoutSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots = 16
+		var mu sync.Mutex // guards sent
+		var sent []core.ID
+		e := newEntrance(Limits{Slots: slots, Batch: 4}, Target{Sender: sends(func(_ context.Context, j core.TakenJob) Reply {
+			mu.Lock()
+			sent = append(sent, j.ID)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			return ok
+		})})
+		e.delay = time.Millisecond // so that sends do not begin at the same moment
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		taken, all := 0, make([]core.ID, 100)
+		for i := range all {
+			a := e.arrival(lane)
+			all[i] = a.Jobs[0].ID
+			if e.send(t, a) {
+				taken++
+			}
+		}
+		if taken != slots {
+			t.Errorf("%d jobs of %d at once were taken, want %d", taken, len(all), slots)
+		}
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		for i, id := range all { // those that begin at the same moment do so in any order
+			if at := slices.Index(sent, id); at < 0 || at >= i+slots || at <= i-slots {
+				t.Errorf("job %d was sent as number %d", i, at)
+			}
+		}
+		mu.Unlock()
+		if !e.send(t, e.arrival(lane)) {
+			t.Error("a job was not taken although none waits any more")
+		}
+		stop()
+	})
+}
+
+// TestExpressOfManySenders: of events that are accepted at the same time, only the first are taken, and
+// no newer ones are for a moment.
+func TestExpressOfManySenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 40, Batch: 40}, Target{Sender: takesTime(time.Minute, ok)})
+		stop := e.serve(t)
+		synctest.Wait()
+		e.pile.mu.Lock()
+		e.delay = 100 * time.Millisecond
+		e.pile.mu.Unlock()
+		taken := make(chan bool, 10)
+		for i := range cap(taken) {
+			a := e.arrival(lane)
+			time.AfterFunc(time.Duration(i)*time.Millisecond, func() { taken <- e.send(t, a) })
+		}
+		time.Sleep(101 * time.Millisecond) // the first two are answered, and a claim of the others begins
+		if e.send(t, e.arrival(lane)) {
+			t.Error("a job was taken just after many others were accepted")
+		}
+		time.Sleep(10 * time.Second)
+		n := 0
+		for range cap(taken) {
+			if <-taken {
+				n++
+			}
+		}
+		if n != mostExpress || e.Sending() != 11 {
+			t.Errorf("%d jobs of 10 at the same time were taken, and %d sent, want %d and 11", n, e.Sending(), mostExpress)
+		}
+		if !e.send(t, e.arrival(lane)) {
+			t.Error("a job was not taken although none waits any more")
+		}
+		stop()
+	})
+}
+
+// TestExpressWaitsForOlderJobs: a job of a lane in which older ones wait, such as those of another
+// process, is not taken before them.
+func TestExpressWaitsForOlderJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 8}, Target{Sender: takesTime(time.Second, ok)}, Target{Lane: "handler/b", Sender: takesTime(0, ok)})
+		e.add(lane, 40, 1)
+		stop := e.serve(t)
+		time.Sleep(500 * time.Millisecond)
+		if e.send(t, e.arrival(lane)) {
+			t.Error("a job was taken before 40 older ones")
+		}
+		time.Sleep(20 * time.Second)
+		if n := e.count(core.Completed); n != 41 || !e.send(t, e.arrival(lane)) {
+			t.Errorf("%d jobs completed, want 41, and the next one taken", n)
+		}
+		stop()
+	})
+}
+
+// TestExpressFails: an accept that fails leaves its room free.
+func TestExpressFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		e.breakdown(true)
+		for range 20 {
+			if _, err := e.Inbox.Accept(t.Context(), e.arrival(lane)); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		e.breakdown(false)
+		time.Sleep(time.Minute)
+		if !e.send(t, e.arrival(lane)) {
+			t.Error("a job was not taken after the failures")
+		}
+		stop()
+	})
+}
+
+// TestExpressAtTheEnd: a job that was being taken when the tick ended is given back.
+func TestExpressAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10, Drain: 10 * time.Second}, Target{Sender: takesTime(0, ok)})
+		e.taking = 2 * time.Second
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		accepted := make(chan bool)
+		go func() { accepted <- e.send(t, e.arrival(lane)) }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		report := stop()
+		if want := (core.Report{Released: 1}); report != want || time.Since(began) != time.Second {
+			t.Errorf("after %v: report %+v, want %+v", time.Since(began), report, want)
+		}
+		if !<-accepted || e.count(core.Available) != 1 {
+			t.Error("the job is not available")
+		}
+	})
+}
+
+// TestExpressOfFunctions: a tick that ends takes no new events, since its process may end first.
+func TestExpressOfFunctions(t *testing.T) {
+	for _, b := range []core.Budget{{}, {Rest: time.Second, End: time.Now().Add(time.Hour)}, {Rest: time.Second, Until: time.Now().Add(time.Hour)}, {Rest: time.Second, Brief: true}} {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		ctx, cancel := context.WithCancel(t.Context())
+		tick := e.newTick(ctx, b)
+		e.express.join(tick)()
+		if leave := e.express.join(tick); e.express.tick.Load() != nil {
+			t.Errorf("a tick with the budget %+v takes new events", b)
+			leave()
+		}
+		cancel()
+	}
+}
+
+// TestExpressAfterAReload: the newest worker takes new events, and the one before leaves it in place.
+func TestExpressAfterAReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10, Drain: 10 * time.Second}, Target{Sender: takesTime(time.Hour, ok)})
+		r := relayOn(t, e.bench, Target{Lane: lane, Sender: takesTime(0, ok), Timeout: 30 * time.Second, Hold: 45 * time.Second})
+		r.pass(t)
+		if !e.send(t, e.arrival(lane)) {
+			t.Error("a job was not taken")
+		}
+		synctest.Wait()
+		if n := e.count(core.Completed); n != 1 {
+			t.Errorf("%d jobs completed, want 1, by the second worker", n)
+		}
+		r.end()
+	})
+}
