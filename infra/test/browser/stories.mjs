@@ -781,7 +781,7 @@ const stories = {
   async 'keys'(browser) {
     const tab = await Tab.open(browser, { role: null });
     const { page } = tab;
-    await page.getByLabel('Token').waitFor();
+    await page.locator('input[name=token]:focus').waitFor(); // the field has the focus a moment after it is shown
     await page.keyboard.type(given.tokens.operate);
     await page.keyboard.press('Enter');
     await tab.heading('Overview');
