@@ -59,6 +59,9 @@ type Express interface {
 	// A job is taken if a Take without a Pass would take it now. A job with a key, a line or a
 	// delay is not taken, and neither is a job of a workflow. Jobs that are not taken are stored
 	// as by Accept. Nothing is taken of an arrival that is a duplicate, or that was accepted before.
+	//
+	// If the error leaves open whether the arrival was stored, the jobs that may have been taken
+	// come with it. Release gives back those that were.
 	AcceptAndTake(ctx context.Context, now time.Time, a Arrival, holds map[ID]time.Duration) (Receipt, []TakenJob, error)
 }
 

@@ -124,6 +124,8 @@
 //     stay as they are; and jobs of lines, which are inserted by other statements.
 //   - Such an INSERT and its read cost more than a job's part of a claim of many jobs. So jobs are not
 //     taken this way while many events are accepted at the same time (package worker).
+//   - If the answer is lost twice, the caller gets all jobs that may have been taken, under the lease
+//     that they would have. It releases them until the lease ends, since the batch may commit later.
 //
 // # Gates
 //

@@ -13,6 +13,7 @@ import (
 
 // AcceptAndTake implements core.Express. Like a Take, the batch is sent again at once if it may have
 // leased jobs and its answer got lost. The lease is the same, so the second sending finds the jobs.
+// If that fails too, the caller gets all jobs that may be leased.
 func (s *Store) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (core.Receipt, []core.TakenJob, error) {
 	x := express{now: now, event: a.Event, holds: holds}
 	for _, j := range a.Jobs {
@@ -25,11 +26,15 @@ func (s *Store) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival
 	}
 	began := s.clock()
 	receipt, taken, err := s.accept(ctx, a, x)
-	if core.IsKind(err, core.Unavailable) && len(x.jobs) > 0 && s.clock().Sub(began) < resendWithin {
+	if !core.IsKind(err, core.Unavailable) || core.NoEffect(err) || len(x.jobs) == 0 {
+		return receipt, taken, err
+	}
+	if s.clock().Sub(began) < resendWithin {
 		receipt, taken, err = s.accept(ctx, a, x)
 	}
 	if err != nil {
-		return core.Receipt{}, nil, err
+		each := func(core.ID) bool { return true }
+		return core.Receipt{}, x.takenJobs(each), outcomeUnknown(err)
 	}
 	return receipt, taken, nil
 }
@@ -89,16 +94,23 @@ func (s *Store) takenStmts(x express) []Stmt {
 	return []Stmt{s.sql.takenAtOnce.on(rows...)}
 }
 
-// takenJobs returns the jobs that were taken, with the event, as a Take would read them. r is the result
-// of takenStmts. In a merged batch it has the jobs of other callers as well.
-func (x express) takenJobs(r Result) (jobs []core.TakenJob) {
+// readTaken returns the jobs that were taken. r is the result of takenStmts. In a merged batch it has the
+// jobs of other callers as well.
+func (x express) readTaken(r Result) []core.TakenJob {
+	return x.takenJobs(func(id core.ID) bool {
+		return slices.ContainsFunc(r.Rows, func(row []any) bool { return core.ID(textOf(row[0])) == id })
+	})
+}
+
+// takenJobs returns some of the jobs as taken, with the event, as a Take would read them.
+func (x express) takenJobs(some func(core.ID) bool) (jobs []core.TakenJob) {
 	event, due := x.event, asStored(x.event.CreatedAt)
 	event.CreatedAt = asStored(receivedAt(event))
 	if len(event.Headers) == 0 {
 		event.Headers = nil
 	}
 	for _, j := range x.jobs {
-		if !slices.ContainsFunc(r.Rows, func(row []any) bool { return core.ID(textOf(row[0])) == j.ID }) {
+		if !some(j.ID) {
 			continue
 		}
 		jobs = append(jobs, core.TakenJob{

@@ -33,7 +33,7 @@ func (s *Store) accept(ctx context.Context, a core.Arrival, x express) (receipt 
 	s.definitions.keep(a.Runs)
 	from := len(results) - reads
 	if len(x.jobs) > 0 {
-		taken = x.takenJobs(results[from-1])
+		taken = x.readTaken(results[from-1])
 	}
 	if reads == 0 {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
@@ -81,8 +81,8 @@ func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, reads 
 	return append(stmts, answers...), len(answers)
 }
 
-// outcomeUnknown is the error of a read that follows a write. The error of the read may say
-// that the read had no effect; for the whole call the effect is unknown, so the kind is
+// outcomeUnknown is the error of a read that follows a write, or of a second sending. The error may
+// say that this part had no effect; for the whole call the effect is unknown, so the kind is
 // Unavailable.
 func outcomeUnknown(err error) error {
 	if !core.NoEffect(err) {

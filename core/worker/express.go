@@ -54,9 +54,13 @@ func (i *expressInbox) Accept(ctx context.Context, a core.Arrival) (core.Receipt
 	}
 	var taken []core.TakenJob
 	defer func() { t.arrive(a, holds, taken) }() // also after a panic, or the room would be lost
-	receipt, taken, err := i.AcceptAndTake(ctx, now, a, holds)
-	receipt.Taken = len(taken)
-	return receipt, err
+	receipt, jobs, err := i.AcceptAndTake(ctx, now, a, holds)
+	if err != nil {
+		t.doubts.add(jobs...)
+		return core.Receipt{}, err
+	}
+	taken, receipt.Taken = jobs, len(jobs)
+	return receipt, nil
 }
 
 // Of more than mostExpress events at the same time, no jobs are taken at once, nor of those that come

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +20,9 @@ type entrance struct {
 	express  Express
 	accepted int
 	taking   time.Duration // from storing a job that is taken to the answer
+
+	unanswered bool          // the next AcceptAndTake gets no answer
+	late       time.Duration // from then until its arrival is stored
 }
 
 // newEntrance makes a bench with an entrance.
@@ -49,8 +53,37 @@ func (e *entrance) AcceptAndTake(_ context.Context, now time.Time, a core.Arriva
 	if err := e.enter(); err != nil {
 		return core.Receipt{}, nil, err
 	}
+	if e.unanswered {
+		e.unanswered = false
+		return core.Receipt{}, e.storeLate(now, a, holds), errBroken
+	}
+	taken := e.storeTaken(now, a, holds)
+	e.mu.Unlock()
+	time.Sleep(e.taking)
+	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
+}
+
+// storeLate stores an arrival some time after it returns the jobs that will be taken. The caller holds mu,
+// which storeLate unlocks.
+func (e *entrance) storeLate(now time.Time, a core.Arrival, holds map[core.ID]time.Duration) []core.TakenJob {
+	jobs := e.storeTaken(now, a, holds)
+	late := map[core.ID]*core.Job{}
+	for _, j := range jobs {
+		late[j.ID] = e.jobs[j.ID]
+		delete(e.jobs, j.ID)
+	}
+	e.mu.Unlock()
+	time.AfterFunc(e.late, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		maps.Copy(e.jobs, late)
+	})
+	return jobs
+}
+
+// storeTaken stores an arrival and takes jobs of it. The caller holds mu.
+func (e *entrance) storeTaken(now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (taken []core.TakenJob) {
 	e.store(a)
-	var taken []core.TakenJob
 	for _, n := range a.Jobs {
 		hold, wanted := holds[n.ID]
 		if j := e.jobs[n.ID]; wanted && e.gate(n.Lane).admits(now, nil, "") {
@@ -59,9 +92,7 @@ func (e *entrance) AcceptAndTake(_ context.Context, now time.Time, a core.Arriva
 			taken = append(taken, core.TakenJob{Job: *j, Event: a.Event})
 		}
 	}
-	e.mu.Unlock()
-	time.Sleep(e.taking)
-	return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
+	return taken
 }
 
 // store stores the jobs of an arrival. The caller holds mu.
@@ -303,6 +334,49 @@ func TestExpressFails(t *testing.T) {
 			t.Error("a job was not taken after the failures")
 		}
 		stop()
+	})
+}
+
+// TestExpressWithoutAnswer: a job that was stored although no answer came is delivered long before its
+// lease ends, also if it is stored some time later.
+func TestExpressWithoutAnswer(t *testing.T) {
+	for _, c := range []struct{ late, within time.Duration }{{0, 2 * time.Second}, {3 * time.Second, 9 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			sender := &handler{}
+			e := newEntrance(Limits{Slots: 8, Batch: 10, Drain: time.Second}, Target{Sender: sender, Timeout: 60 * time.Second, Hold: 90 * time.Second})
+			stop := e.serve(t)
+			time.Sleep(time.Second)
+			e.unanswered, e.late = true, c.late
+			if _, err := e.Inbox.Accept(t.Context(), e.arrival(lane)); err == nil {
+				t.Fatal("no error")
+			}
+			time.Sleep(c.within)
+			if n := e.count(core.Completed); n != 1 {
+				t.Errorf("%d jobs completed %v after the error, want 1", n, c.within)
+			}
+			time.Sleep(5 * time.Minute)
+			if got := stop(); got != (core.Report{Completed: 1}) {
+				t.Errorf("report %+v, want one delivery", got)
+			}
+		})
+	}
+}
+
+// TestExpressWithoutAnswerAtTheEnd: a worker that ends gives such a job back once more.
+func TestExpressWithoutAnswerAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10, Drain: time.Second}, Target{Sender: &handler{}})
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		e.unanswered, e.late = true, 10*time.Millisecond
+		if _, err := e.Inbox.Accept(t.Context(), e.arrival(lane)); err == nil {
+			t.Fatal("no error")
+		}
+		time.Sleep(11 * time.Millisecond)
+		stop()
+		if n := e.count(core.Available); n != 1 {
+			t.Errorf("%d jobs available, want 1", n)
+		}
 	})
 }
 

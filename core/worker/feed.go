@@ -29,6 +29,7 @@ type feeder struct {
 	gates   *gateView
 	alarm   *alarm
 	returns *returns
+	doubts  *doubts
 	pace    *pace
 	chores  *chores
 
@@ -59,6 +60,7 @@ func (f *feeder) feed(ctx context.Context) error {
 	for !f.window.over(ctx) {
 		f.nextStart = f.queue.startDue(f.Clock())
 		f.returns.giveBack(whyHeld)
+		f.doubts.giveBack()
 		jobs, ahead := f.room()
 		// All slots are busy. Only a slot that ends, a delayed job or the end of the tick matters.
 		if jobs == 0 {

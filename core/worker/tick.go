@@ -49,6 +49,7 @@ type tick struct {
 	gates   *gateView
 	alarm   *alarm
 	returns *returns
+	doubts  *doubts
 	slots   *slots
 	settler *settler
 	strays  *strayChore
@@ -73,6 +74,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.gates = newGateView(roster, claimAhead(b), w.limits.Batch)
 	t.alarm = newAlarm(w)
 	t.returns = &returns{Worker: w, hard: t.hard, leases: t.leases}
+	t.doubts = &doubts{Worker: w, hard: t.hard, alarm: t.alarm}
 	t.settler = &settler{Worker: w, hard: t.hard, outcomes: outcomes, window: t.window, queue: t.queue,
 		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns}
 	t.slots = &slots{Worker: w, hard: t.hard, roster: roster, window: t.window, queue: t.queue,
@@ -81,7 +83,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.lapses = &lapseChore{Worker: w, hard: t.hard, window: t.window}
 	t.chores = &chores{window: t.window, alarm: t.alarm}
 	t.feeder = &feeder{Worker: w, roster: roster, window: t.window, queue: t.queue, leases: t.leases,
-		gates: t.gates, alarm: t.alarm, returns: t.returns, pace: &t.slots.pace, chores: t.chores,
+		gates: t.gates, alarm: t.alarm, returns: t.returns, doubts: t.doubts, pace: &t.slots.pace, chores: t.chores,
 		gated: map[core.Lane]time.Time{}, expectDue: map[core.Lane]bool{}, contended: map[core.Lane]time.Time{}}
 	return t
 }
@@ -108,6 +110,7 @@ func (t *tick) drain() {
 	stored := t.cutAfter(t.window.left(settleGrace, 0))
 	t.chores.wait()
 	t.queue.awaitArrivals(t.hard.Done())
+	t.doubts.giveBackAll()
 	t.returns.giveBack(whyHeld)
 	t.returns.giveBackAll(t.hard.Done())
 	close(t.settler.outcomes)

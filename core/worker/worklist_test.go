@@ -282,7 +282,7 @@ func (p *pile) Release(_ context.Context, due time.Time, jobs ...core.Job) error
 	}
 	defer p.mu.Unlock()
 	for _, r := range jobs {
-		if j := p.jobs[r.ID]; j.Lease == r.Lease {
+		if j := p.jobs[r.ID]; j != nil && j.Lease == r.Lease {
 			j.Status, j.DueAt, j.Lease = core.Available, due, ""
 			j.Attempt--
 			p.released++

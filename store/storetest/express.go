@@ -372,3 +372,43 @@ func raceExpressOnce(r *rig) {
 	r.equal("Depth", r.depth(), n)
 	r.nothingDue()
 }
+
+// unansweredExpress loses the first answer. The second one is lost too, or the second sending does not
+// reach the database: that says nothing of the first.
+func unansweredExpress(r *rig, f *Fault) {
+	for _, second := range []faultKind{loseAnswer, unreachable} {
+		a := r.arrival(r.lane, r.lane, "handler/keyed")
+		a.Jobs[2].Key = string(a.Event.ID)
+		f.arm(loseAnswer, 1)
+		const statement = "insert_taken_jobs"
+		f.justBefore(statement, func() { f.justBefore(statement, func() { f.arm(second, 1) }) })
+		receipt, taken, err := r.store.AcceptAndTake(context.Background(), r.now, a, allHeld(a))
+		f.disarm()
+		if !core.IsKind(err, core.Unavailable) || core.NoEffect(err) || receipt != (core.Receipt{}) {
+			r.Fatalf("AcceptAndTake = %+v, %v, want a refusal of kind Unavailable that leaves the effect open", receipt, err)
+		}
+		var want []core.TakenJob
+		for _, j := range a.Jobs[:2] {
+			want = append(want, r.takenOf(a, j, r.job(j.ID).Lease))
+		}
+		r.equal("jobs that may be taken", taken, want)
+		r.nothingDue()
+		for _, j := range taken {
+			if err := r.store.Release(context.Background(), r.now, j.Job); err != nil {
+				r.Fatalf("Release = %v", err)
+			}
+		}
+		r.equal("Take", ids(r.takeQuotas(r.quota(9))), []core.ID{a.Jobs[0].ID, a.Jobs[1].ID})
+	}
+}
+
+func unsentExpress(r *rig, f *Fault) {
+	a := r.arrival(r.lane)
+	f.arm(unreachable, 0)
+	_, taken, err := r.store.AcceptAndTake(context.Background(), r.now, a, allHeld(a))
+	f.disarm()
+	if !core.NoEffect(err) || len(taken) > 0 {
+		r.Errorf("AcceptAndTake = %v, %v, want an error without effect and no jobs", ids(taken), err)
+	}
+	r.wantAbsent(a)
+}

@@ -79,7 +79,7 @@ func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result
 	how, at := c.fault.next(stmts)
 	switch how {
 	case unreachable:
-		return nil, core.Refuse(core.Unavailable, "the database cannot be reached")
+		return nil, core.Untouched(core.Refuse(core.Unavailable, "the database cannot be reached"))
 	case refuseStmt:
 		stmts = slices.Clone(stmts)
 		bad := refused

@@ -107,6 +107,8 @@ var statementChecks = []struct {
 	{"A Take of a held lane writes no gate", steadyHold},
 	{"A success writes no gate of a lane without failures", steadySuccess},
 	{"Take returns the claimed jobs although reads lag", takesLater},
+	{"An AcceptAndTake without an answer returns the jobs that it may have taken", unansweredExpress},
+	{"An AcceptAndTake without an effect returns no jobs", unsentExpress},
 	{"Accept names the stored event although reads lag", answersLater},
 	{"Take returns situations although reads lag", takesRunsLater},
 	{"A run redriven during its purge stays, with its steps and event", redrivenMeanwhile},
