@@ -138,7 +138,7 @@ type Receipt struct {
 	// Jobs is the number of jobs created; 0 for a duplicate.
 	Jobs int
 
-	// Taken is the number of these jobs that the worker of this process has already, so that no bell
+	// Taken is the number of these jobs that this process has taken already, so that no bell
 	// needs to ring for them. A store leaves it at 0.
 	Taken int
 }

@@ -32,7 +32,7 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 	for _, q := range c.SortedQueues() {
 		all = append(all, pull.Queue{Name: q.Name, Visibility: q.VisibilityTimeout.Duration, Lines: lineRules(q.Lines)})
 	}
-	return pull.New(pull.Deps{
+	p := pull.New(pull.Deps{
 		Worklist: g.Store,
 		Bell:     bell,
 		Clock:    g.Clock,
@@ -40,6 +40,8 @@ func (g *Gateway) newPuller(c *config.Config, bell *core.Bell, obituary obituary
 		Obituary: obituary,
 		Rest:     g.Rest,
 	}, all)
+	g.shared.express.Serve(p)
+	return p
 }
 
 // queueRoutes serve the consumers of queues and their operators.

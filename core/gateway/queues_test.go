@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -322,4 +323,53 @@ func TestRestartLeavesMessagesToTheirConsumers(t *testing.T) {
 		t.Errorf("Strays = %v, %v, want none", strays, err)
 	}
 	w.postAction(t, "ack", fmt.Sprintf(`{"ids": [%q]}`, m.Receipt), `{"acked":1}`)
+}
+
+// A taking store keeps the lanes whose jobs were taken as they were stored, by event.
+type taking struct {
+	core.Store
+	mu    sync.Mutex
+	lanes map[core.ID][]core.Lane
+}
+
+func (s *taking) AcceptAndTake(ctx context.Context, now time.Time, a core.Arrival, holds map[core.ID]time.Duration) (core.Receipt, []core.TakenJob, error) {
+	r, taken, err := s.Store.AcceptAndTake(ctx, now, a, holds)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range taken {
+		s.lanes[r.EventID] = append(s.lanes[r.EventID], j.Lane)
+	}
+	return r, taken, err
+}
+
+// An idle worker, and a consumer who waits, get new jobs in the commit that stores them.
+func TestNewJobsAreTakenAtOnce(t *testing.T) {
+	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(sink.Close)
+	s := &taking{Store: openStore(t, filepath.Join(t.TempDir(), "gateway.db")), lanes: map[core.ID][]core.Lane{}}
+	base, stop := serve(t, newGateway(t, load(t, billing(sink.URL, "", "queues: {work: {source: shop}}")), s))
+	w := &wired{url: base}
+	want := []core.Lane{"handler/billing", "queue/work"}
+	var got []core.Lane
+	for range 50 { // the first ones may come before the worker has begun, or the consumer waits
+		polled := make(chan []message, 1)
+		go func() { polled <- w.pull(t, "wait=30s") }()
+		time.Sleep(20 * time.Millisecond)
+		id := w.accept202(t, "order.created")
+		if m := await(t, polled); len(m) != 1 || m[0].EventID != id || m[0].Attempt != 1 {
+			t.Fatalf("messages %+v, want that of event %s", m, id)
+		}
+		s.mu.Lock()
+		got = slices.Sorted(slices.Values(s.lanes[id]))
+		s.mu.Unlock()
+		if slices.Equal(got, want) {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("taken at once: %v, want %v", got, want)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
 }

@@ -486,7 +486,7 @@ func (in *Intake) announce(a core.Arrival, parent core.Span, r core.Receipt, too
 		in.Observe(core.Repeated{Source: a.Event.Source, Type: a.Event.Type, First: r.EventID})
 		return
 	}
-	if r.Taken < len(a.Jobs) { // else the worker has them all
+	if r.Taken < len(a.Jobs) { // else all are taken
 		for _, j := range a.Jobs {
 			in.ring(j)
 		}

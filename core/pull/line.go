@@ -32,7 +32,7 @@ type line struct {
 	lane    core.Lane
 	waiting []*consumer // in the order of arrival
 
-	claiming  bool // a goroutine takes for the line
+	claiming  bool // a goroutine takes for the line, or a message was reserved
 	promising bool // there may be something to take
 
 	// next is the known time at which a message becomes due, up to the next look; zero if
@@ -50,6 +50,8 @@ type line struct {
 	keyed bool
 
 	blocked bool // no waiting consumer has room
+
+	reserved time.Time // when a message was reserved that has not arrived
 
 	kept time.Time // the last look at the line that keepUp knows of
 

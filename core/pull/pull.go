@@ -14,6 +14,8 @@
 // For each consumer a Take begins after its arrival, for it alone or together with others. If
 // the Take returns no messages, the consumer is parked until one of these:
 //
+//   - A message is accepted in this process. It is taken in the commit that stores it, for the first
+//     consumer (express.go), unless many events come at the same time.
 //   - The bell rings: a message was accepted, nacked or given back in this process.
 //   - A message that the line knows of becomes due, after a nack's delay or at a lease's end, or
 //     because the message before it in its line of equal keys has ended.

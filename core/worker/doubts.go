@@ -26,8 +26,7 @@ const (
 // or that is taken under another lease.
 type doubts struct {
 	*Worker
-	hard  context.Context
-	alarm *alarm
+	hard context.Context
 
 	mu   sync.Mutex
 	jobs []doubtful
@@ -93,6 +92,6 @@ func (d *doubts) release(jobs []core.Job) {
 		return
 	}
 	for _, j := range jobs {
-		d.alarm.due(j.Lane)
+		d.Bell.Ring(j.Lane) // also for the consumers of queues
 	}
 }

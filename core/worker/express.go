@@ -2,26 +2,41 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// An Express brings new events straight to the worker of this process: unless many come at the same
-// time, the worker takes their jobs in the commit that stores them. Such a job needs no claim, so it
-// is delivered a commit and a round trip sooner.
+// An Express brings new events straight to the worker of this process, and to consumers who wait at an
+// empty queue: unless many come at the same time, their jobs are taken in the commit that stores them.
+// Such a job needs no claim, so it is delivered a commit and a round trip sooner.
 //
-// The worker takes only jobs that a claim would get at this moment, and none of a lane in which
-// older jobs are known to wait. The zero Express is ready to use. It takes nothing until a
-// long-lived worker with it begins its tick.
+// Only jobs are taken that a claim would get at this moment, and none of a lane in which older jobs are
+// known to wait. The zero Express is ready to use. It takes nothing until a long-lived worker with it
+// begins its tick.
 type Express struct {
 	tick      atomic.Pointer[tick]
+	consumers atomic.Pointer[Consumers]
 	accepting atomic.Int32 // calls of Accept under way
 	crowded   atomic.Int64 // until when many were, in Unix nanoseconds
 }
 
-// Inbox returns an inbox of a store. Its receipts say how many jobs the worker has: see
+// Consumers wait at queues. See package pull.
+type Consumers interface {
+	// Reserve reports whether a consumer waits for a new message of a lane, and for how long to
+	// lease it. Then the caller calls Arrive in any case.
+	Reserve(lane core.Lane) (hold time.Duration, ok bool)
+
+	// Arrive brings the message, or nil if it was not taken.
+	Arrive(lane core.Lane, message *core.TakenJob)
+}
+
+// Serve has new messages go to these consumers, and no longer to those of an earlier call.
+func (e *Express) Serve(c Consumers) { e.consumers.Store(&c) }
+
+// Inbox returns an inbox of a store. Its receipts say how many jobs were taken: see
 // [core.Receipt.Taken]. AcceptAll takes no jobs: those of many events are claimed together, which
 // costs little for each.
 func (e *Express) Inbox(store ExpressStore) core.Inbox { return &expressInbox{store, e} }
@@ -48,12 +63,13 @@ func (i *expressInbox) Accept(ctx context.Context, a core.Arrival) (core.Receipt
 	if i.express.enter(now) {
 		return i.ExpressStore.Accept(ctx, a)
 	}
-	holds := t.reserve(a, now)
+	to := takers{tick: t, consumers: i.express.consumers.Load()}
+	holds := to.reserve(a, now)
 	if len(holds) == 0 {
 		return i.ExpressStore.Accept(ctx, a)
 	}
 	var taken []core.TakenJob
-	defer func() { t.arrive(a, holds, taken) }() // also after a panic, or the room would be lost
+	defer func() { to.arrive(a, holds, taken) }() // also after a panic, or the room would be lost
 	receipt, jobs, err := i.AcceptAndTake(ctx, now, a, holds)
 	if err != nil {
 		t.doubts.add(jobs...)
@@ -94,23 +110,63 @@ func (e *Express) join(t *tick) (leave func()) {
 	return func() { e.tick.CompareAndSwap(t, nil) } // after a reload, another tick may have joined
 }
 
-// reserve returns the jobs of an arrival that the tick has room for, and for how long to lease each.
-// The caller calls arrive in any case.
-func (t *tick) reserve(a core.Arrival, now time.Time) (holds map[core.ID]time.Duration) {
-	if t.left.Load() {
-		return nil // another worker takes from the lanes now
-	}
+// takers are the tick and the consumers to which the jobs of an arrival may go.
+type takers struct {
+	tick      *tick
+	consumers *Consumers // nil if none were ever served
+}
+
+// reserve returns the jobs of an arrival that have a taker, and for how long to lease each. The caller
+// calls arrive in any case.
+func (to takers) reserve(a core.Arrival, now time.Time) (holds map[core.ID]time.Duration) {
 	for _, j := range a.Jobs {
-		if j.Key != "" || j.Line.Key != "" || a.Due(j).After(now) || !t.open(j.Lane, now) ||
-			!t.queue.reserve(j.Lane) {
+		if j.Key != "" || j.Line.Key != "" || a.Due(j).After(now) {
+			continue
+		}
+		hold, ok := to.room(j.Lane, now)
+		if !ok {
 			continue
 		}
 		if holds == nil {
 			holds = make(map[core.ID]time.Duration, len(a.Jobs))
 		}
-		holds[j.ID] = t.window.hold(j.Lane, now)
+		holds[j.ID] = hold
 	}
 	return holds
+}
+
+// room keeps room for a job of a lane.
+func (to takers) room(l core.Lane, now time.Time) (hold time.Duration, ok bool) {
+	if l.Queue() != "" {
+		if to.consumers == nil {
+			return 0, false
+		}
+		return (*to.consumers).Reserve(l)
+	}
+	t := to.tick
+	// After the tick has left, another worker takes from the lanes.
+	if t.left.Load() || !t.open(l, now) || !t.queue.reserve(l) {
+		return 0, false
+	}
+	return t.window.hold(l, now), true
+}
+
+// arrive gives the jobs that were taken to their takers, and the room of the others back.
+func (to takers) arrive(a core.Arrival, holds map[core.ID]time.Duration, taken []core.TakenJob) {
+	for _, j := range a.Jobs {
+		if _, reserved := holds[j.ID]; !reserved {
+			continue
+		}
+		var job *core.TakenJob
+		if i := slices.IndexFunc(taken, func(got core.TakenJob) bool { return got.ID == j.ID }); i >= 0 {
+			job = &taken[i]
+		}
+		if j.Lane.Queue() != "" {
+			(*to.consumers).Arrive(j.Lane, job)
+		} else {
+			to.tick.arrive(j.Lane, job)
+		}
+	}
 }
 
 // open reports whether jobs of a lane may be taken at once, as far as the tick knows. Lanes with lines
@@ -124,20 +180,12 @@ func (t *tick) open(l core.Lane, now time.Time) bool {
 	return to.Steps == nil && to.Lines.Limit == 0 && t.gates.interval(l, now) == 0 && !t.gates.opensAt(l, now).After(now)
 }
 
-// arrive gives the jobs that were taken to the slots, and the room of the others back.
-func (t *tick) arrive(a core.Arrival, holds map[core.ID]time.Duration, taken []core.TakenJob) {
-	got := make(map[core.ID]*core.TakenJob, len(taken))
-	for i := range taken {
-		if job := &taken[i]; t.leases.note(job) {
-			got[job.ID] = job
-		}
+// arrive gives a job to a slot, or the room back if the job is nil.
+func (t *tick) arrive(l core.Lane, job *core.TakenJob) {
+	if job != nil && !t.leases.note(job) {
+		job = nil
 	}
-	for _, j := range a.Jobs {
-		if _, reserved := holds[j.ID]; !reserved {
-			continue
-		}
-		if job := got[j.ID]; !t.queue.arrive(j.Lane, job) && job != nil {
-			t.returns.add(job) // the tick has ended meanwhile
-		}
+	if !t.queue.arrive(l, job) && job != nil {
+		t.returns.add(job) // the tick has ended meanwhile
 	}
 }

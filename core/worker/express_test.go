@@ -401,6 +401,57 @@ func TestExpressAtTheEnd(t *testing.T) {
 	})
 }
 
+// visitors are Consumers of which one waits, until a message came.
+type visitors struct {
+	gone    bool
+	arrived []*core.TakenJob
+}
+
+func (v *visitors) Reserve(core.Lane) (time.Duration, bool) { return time.Minute, !v.gone }
+func (v *visitors) Arrive(_ core.Lane, m *core.TakenJob) {
+	v.gone, v.arrived = true, append(v.arrived, m)
+}
+
+// TestExpressOfQueues: a consumer who waits gets a new message, and the worker nothing of it. With
+// another job of the same event each has its taker.
+func TestExpressOfQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		both := func() core.Arrival {
+			a := e.arrival(lane)
+			a.Jobs = append(a.Jobs, core.NewJob{ID: "Q" + a.Event.ID, Lane: "queue/q", MaxAttempts: 3})
+			return a
+		}
+		if r, err := e.Inbox.Accept(t.Context(), both()); err != nil || r.Taken != 1 {
+			t.Errorf("%+v, %v, want no message taken before there are consumers", r, err)
+		}
+		v := &visitors{}
+		e.express.Serve(v)
+		a := both()
+		if r, err := e.Inbox.Accept(t.Context(), a); err != nil || r.Taken != 2 {
+			t.Errorf("%+v, %v, want both jobs taken", r, err)
+		}
+		if len(v.arrived) != 1 || v.arrived[0].ID != a.Jobs[1].ID || !v.arrived[0].DueAt.Equal(time.Now().Add(time.Minute)) {
+			t.Errorf("%v, want the message under the lease of its queue", v.arrived)
+		}
+		if r, err := e.Inbox.Accept(t.Context(), both()); err != nil || r.Taken != 1 || len(v.arrived) != 1 {
+			t.Errorf("%+v, %v, want no message taken while no consumer waits", r, err)
+		}
+		*v, e.unanswered = visitors{}, true
+		heard := e.bell.Listen("queue/q")
+		if _, err := e.Inbox.Accept(t.Context(), both()); err == nil || len(v.arrived) != 1 || v.arrived[0] != nil {
+			t.Errorf("%v, %v, want an error, and no message for the consumer", v.arrived, err)
+		}
+		time.Sleep(2 * time.Second)
+		if rung := heard.Rung(); !slices.Contains(rung, "queue/q") || e.count(core.Completed) != 4 {
+			t.Errorf("rung %v, %d jobs completed, want the queue, and 4", rung, e.count(core.Completed))
+		}
+		stop()
+	})
+}
+
 // TestExpressOfFunctions: a tick that ends takes no new events, since its process may end first.
 func TestExpressOfFunctions(t *testing.T) {
 	for _, b := range []core.Budget{{}, {Rest: time.Second, End: time.Now().Add(time.Hour)}, {Rest: time.Second, Until: time.Now().Add(time.Hour)}, {Rest: time.Second, Brief: true}} {

@@ -74,7 +74,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.gates = newGateView(roster, claimAhead(b), w.limits.Batch)
 	t.alarm = newAlarm(w)
 	t.returns = &returns{Worker: w, hard: t.hard, leases: t.leases}
-	t.doubts = &doubts{Worker: w, hard: t.hard, alarm: t.alarm}
+	t.doubts = &doubts{Worker: w, hard: t.hard}
 	t.settler = &settler{Worker: w, hard: t.hard, outcomes: outcomes, window: t.window, queue: t.queue,
 		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns}
 	t.slots = &slots{Worker: w, hard: t.hard, roster: roster, window: t.window, queue: t.queue,

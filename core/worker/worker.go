@@ -26,7 +26,8 @@
 //     step is stored by Steps.Settle, which asks for no lease.
 //
 // New events of this process skip the first two steps, unless many come at the same time: their jobs
-// are taken in the commit that stores them ([Express]).
+// are taken in the commit that stores them ([Express]). If the store does not answer such a commit, the
+// jobs are given back (doubts).
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,
