@@ -89,9 +89,9 @@ generate: ## write the Go code of the .proto files anew
 # result of an earlier run counts. More packages run at a time than there are processors (MANY), since
 # most tests wait for timers, syncs or database servers; the packages that take longest come first
 # (LONGEST), three at a time, since the servers of a fourth would take their time from them. The
-# tests of whole programs (WHOLE) have deadlines, so two packages run at a time, the longest one first.
-# They leave some of the processors' time unused, and "make aside" takes it at a low priority. The
-# attacks measure latencies, so they run alone.
+# tests of whole programs have deadlines, so two packages run at a time (stories, others). They leave
+# some of the processors' time unused, and "make aside" takes it at a low priority. The attacks measure
+# latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -timeout 30m $(FRESH)
 UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
@@ -106,7 +106,6 @@ BOTH        := ^Test(AdoptedOnce|BudgetsAreBounded|CrashAtEveryPoint|Day|Delays|
 BOTHIN      := ./core ./core/cron ./core/egress ./core/gateway ./core/manage ./core/retention ./core/runner ./core/sns ./core/telemetry/metrics ./core/web ./core/web/lambda ./core/worker ./functions/internal/boot
 ASIDE       := $(MAKE) aside MANY="-p 2 -parallel 4"
 LONGEST     := ./store/hosted ./cmd/gateway ./store/mysql ./cmd/gateway/flows ./store/... ./infra ./infra/test/servers
-WHOLE       := ./cmd/gateway/e2e ./cmd/bench ./functions/e2e
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
 	$(TESTED) -p 3 -parallel 4 $$($(GO) list $(LONGEST) ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
@@ -114,10 +113,15 @@ test: deps ## run everything: all tests, then the race detector; fuzz each targe
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
 	$(MAKE) race-served
 
-# The tests of whole programs, and those of them that run under the race detector.
-.PHONY: programs
+# The tests of whole programs: the end-to-end stories, and beside them the others, with the stories that
+# run under the race detector.
+.PHONY: programs stories others
 programs:
-	$(TESTED) -p 2 -skip '$(ATTACKS)' $(WHOLE)
+	$(MAKE) -j2 stories others
+stories:
+	$(TESTED) -skip '$(ATTACKS)' ./cmd/gateway/e2e
+others:
+	$(TESTED) -p 1 -skip '$(ATTACKS)' ./cmd/bench ./functions/e2e
 	$(MAKE) race-programs
 
 # What runs beside them: tests under the race detector that need no database server, since each
