@@ -72,7 +72,7 @@ func (i *expressInbox) Accept(ctx context.Context, a core.Arrival) (core.Receipt
 	defer func() { to.arrive(a, holds, taken) }() // also after a panic, or the room would be lost
 	receipt, jobs, err := i.AcceptAndTake(ctx, now, a, holds)
 	if err != nil {
-		t.doubts.add(jobs...)
+		t.unanswered.add(jobs...)
 		return core.Receipt{}, err
 	}
 	taken, receipt.Taken = jobs, len(jobs)

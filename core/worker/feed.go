@@ -22,16 +22,16 @@ const doubt = 250 * time.Millisecond
 // A feeder takes jobs for free slots. One goroutine runs it, so its fields need no lock.
 type feeder struct {
 	*Worker
-	roster  *roster
-	window  *window
-	queue   *queue
-	leases  *leases
-	gates   *gateView
-	alarm   *alarm
-	returns *returns
-	doubts  *doubts
-	pace    *pace
-	chores  *chores
+	roster     *roster
+	window     *window
+	queue      *queue
+	leases     *leases
+	gates      *gateView
+	alarm      *alarm
+	returns    *returns
+	unanswered *unanswered
+	pace       *pace
+	chores     *chores
 
 	ready []core.Lane             // lanes that are due, and whose gate may let a job through
 	gated map[core.Lane]time.Time // lanes that are due, by when their gate opens
@@ -60,7 +60,7 @@ func (f *feeder) feed(ctx context.Context) error {
 	for !f.window.over(ctx) {
 		f.nextStart = f.queue.startDue(f.Clock())
 		f.returns.giveBack(whyHeld)
-		f.doubts.giveBack()
+		f.unanswered.giveBack()
 		jobs, ahead := f.room()
 		// All slots are busy. Only a slot that ends, a delayed job or the end of the tick matters.
 		if jobs == 0 {

@@ -43,19 +43,19 @@ func (w *Worker) Tick(ctx context.Context, b core.Budget) (core.Report, error) {
 type tick struct {
 	*Worker
 
-	window  *window
-	queue   *queue
-	leases  *leases
-	gates   *gateView
-	alarm   *alarm
-	returns *returns
-	doubts  *doubts
-	slots   *slots
-	settler *settler
-	strays  *strayChore
-	lapses  *lapseChore
-	chores  *chores
-	feeder  *feeder
+	window     *window
+	queue      *queue
+	leases     *leases
+	gates      *gateView
+	alarm      *alarm
+	returns    *returns
+	unanswered *unanswered
+	slots      *slots
+	settler    *settler
+	strays     *strayChore
+	lapses     *lapseChore
+	chores     *chores
+	feeder     *feeder
 
 	settling sync.WaitGroup // the settler
 
@@ -74,7 +74,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.gates = newGateView(roster, claimAhead(b), w.limits.Batch)
 	t.alarm = newAlarm(w)
 	t.returns = &returns{Worker: w, hard: t.hard, leases: t.leases}
-	t.doubts = &doubts{Worker: w, hard: t.hard}
+	t.unanswered = &unanswered{Worker: w, hard: t.hard}
 	t.settler = &settler{Worker: w, hard: t.hard, outcomes: outcomes, window: t.window, queue: t.queue,
 		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns}
 	t.slots = &slots{Worker: w, hard: t.hard, roster: roster, window: t.window, queue: t.queue,
@@ -83,7 +83,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.lapses = &lapseChore{Worker: w, hard: t.hard, window: t.window}
 	t.chores = &chores{window: t.window, alarm: t.alarm}
 	t.feeder = &feeder{Worker: w, roster: roster, window: t.window, queue: t.queue, leases: t.leases,
-		gates: t.gates, alarm: t.alarm, returns: t.returns, doubts: t.doubts, pace: &t.slots.pace, chores: t.chores,
+		gates: t.gates, alarm: t.alarm, returns: t.returns, unanswered: t.unanswered, pace: &t.slots.pace, chores: t.chores,
 		gated: map[core.Lane]time.Time{}, expectDue: map[core.Lane]bool{}, contended: map[core.Lane]time.Time{}}
 	return t
 }
@@ -110,7 +110,7 @@ func (t *tick) drain() {
 	stored := t.cutAfter(t.window.left(settleGrace, 0))
 	t.chores.wait()
 	t.queue.awaitArrivals(t.hard.Done())
-	t.doubts.giveBackAll()
+	t.unanswered.giveBackAll()
 	t.returns.giveBack(whyHeld)
 	t.returns.giveBackAll(t.hard.Done())
 	close(t.settler.outcomes)

@@ -27,7 +27,7 @@
 //
 // New events of this process skip the first two steps, unless many come at the same time: their jobs
 // are taken in the commit that stores them ([Express]). If the store does not answer such a commit, the
-// jobs are given back (doubts).
+// jobs are given back (unanswered).
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,
