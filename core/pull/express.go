@@ -6,21 +6,27 @@ import (
 	"github.com/eventgateway/gateway/core"
 )
 
-// Reserve begins a claim for a message that is about to be stored: it may be taken in the same commit.
-// It does so if consumers of the queue wait, and no older message is known to wait. hold is the
-// visibility timeout. The caller calls Arrive in any case.
-//
-// Queues with lines are left out, since a new message may have to wait in its line.
+// This file gives new messages to consumers without a claim. Package worker calls it, which takes the
+// jobs of new events in the commit that stores them.
+
+// Reserve begins a claim of one message that is about to be stored, if consumers of the queue wait and no
+// older message is known to be due. hold is the visibility timeout. After ok the caller calls Arrive in
+// any case. Queues with lines are left out, since a new message may have to wait in its line.
 func (p *Puller) Reserve(lane core.Lane) (hold time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, now := p.lines[lane.Queue()], p.Clock()
-	if l == nil || p.closed || l.claiming || l.promising || l.blocked || len(l.waiting) == 0 || l.err != nil || l.Lines.Limit > 0 || l.keyed ||
-		!l.next.IsZero() && !l.next.After(now) || l.gate.Held(now) || l.plan().n == 0 {
+	if l == nil || p.closed || l.keyed || l.Lines.Limit > 0 || !l.idle(now) || l.plan().n == 0 {
 		return 0, false
 	}
 	l.claiming, l.reserved = true, now
 	return l.Visibility, true
+}
+
+// idle reports whether consumers wait, no claim is under way, and none would get a message.
+func (l *line) idle(now time.Time) bool {
+	due := !l.next.IsZero() && !l.next.After(now)
+	return len(l.waiting) > 0 && !l.claiming && !l.blocked && !l.promising && !due && l.err == nil && !l.gate.Held(now)
 }
 
 // Arrive ends a claim that Reserve began. A consumer gets the message, if there is one.

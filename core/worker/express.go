@@ -26,7 +26,7 @@ type Express struct {
 // Consumers wait at queues. See package pull.
 type Consumers interface {
 	// Reserve reports whether a consumer waits for a new message of a lane, and for how long to
-	// lease it. Then the caller calls Arrive in any case.
+	// lease it. After ok the caller calls Arrive in any case.
 	Reserve(lane core.Lane) (hold time.Duration, ok bool)
 
 	// Arrive brings the message, or nil if it was not taken.
