@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -163,22 +164,26 @@ func TestDeadlineInWords(t *testing.T) {
 }
 
 // TestTimeoutInWords: the error has the configured timeout, not the time that was left when a
-// busy machine began the call.
+// busy machine began the call. A deadline that is sooner than the timeout is told as the time
+// that was left.
 func TestTimeoutInWords(t *testing.T) {
 	for limit, want := range map[time.Duration]string{
 		500 * time.Millisecond: "no answer within 500ms",
 		30 * time.Second:       "no answer within 30s",
 	} {
-		ctx, cancel := core.WithLimit(t.Context(), limit)
-		defer cancel()
-		if got := late(ctx, time.Now().Add(11*time.Millisecond)); got != want {
-			t.Errorf("late(of %v) = %q, want %q", limit, got, want)
-		}
-		sooner, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		defer cancel()
-		if got := late(sooner, time.Now()); got != "no answer within 200ms" {
-			t.Errorf("late(of 200ms in %v) = %q, want the sooner one", limit, got)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := core.WithLimit(t.Context(), limit)
+			defer cancel()
+			sooner, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			defer cancel()
+			time.Sleep(11 * time.Millisecond)
+			if got := late(ctx, time.Now()); got != want {
+				t.Errorf("late(of %v) = %q, want %q", limit, got, want)
+			}
+			if got, want := late(sooner, time.Now()), "no answer within 189ms"; got != want {
+				t.Errorf("late(of 200ms in %v) = %q, want %q", limit, got, want)
+			}
+		})
 	}
 }
 
