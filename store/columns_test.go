@@ -48,7 +48,7 @@ func TestInsertsAreInTheGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insert, found := regexp.MustCompile(`(\w+): +(?:onPicks\(|writing\("\w+", d\.insert(?:IfAbsent)?\("(?:jobs|events)")`), 0
+	insert, found := regexp.MustCompile(`(\w+): +(?:d\.returningRows\()?(?:onPicks\(|writing\("\w+", d\.insert(?:IfAbsent)?\("(?:jobs|events)")`), 0
 	for _, source := range sources {
 		text, err := os.ReadFile(source)
 		if err != nil {

@@ -100,9 +100,23 @@ func (d Dialect) updateRows(table, set, where string) string {
 // [Store.changeCounted]. Elsewhere such a batch is not merged.
 func (d Dialect) updateCounted(name, table, set, where string) statement {
 	// The clause comes behind the condition, where updateSQL ends.
-	st := writing(name, d.updateRows(table, set, strings.TrimSpace(where+" "+d.returning)))
-	st.returns, st.alone = d.returning != "", d.returning == ""
+	st := writing(name, d.updateRows(table, set, strings.TrimSpace(where+" "+d.returns("r#caller"))))
+	st.returns = d.returning != ""
+	st.alone = !st.returns
 	return st
+}
+
+// returningRows is a statement that also returns columns of the rows that it changed, if the database
+// can do that.
+func (d Dialect) returningRows(st statement, columns string) statement {
+	st.sql = strings.TrimSpace(st.sql + " " + d.returns(columns))
+	st.returns = d.returning != ""
+	return st
+}
+
+// returns is the clause that returns columns of the changed rows, or empty.
+func (d Dialect) returns(columns string) string {
+	return strings.ReplaceAll(d.returning, "%s", columns)
 }
 
 // deleteRows is a DELETE of the rows that match the row source, found by the primary key.

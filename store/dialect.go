@@ -161,9 +161,9 @@ type Dialect struct {
 	// row: "VALUES (?, ?)". Nil on PostgreSQL, which inserts SELECT ... FROM rowSource.
 	insertValues func(row string) string
 
-	// returning ends an UPDATE of which several callers count their own changed rows: it returns
-	// the number of the caller of each. PostgreSQL: "RETURNING r#caller". Empty elsewhere: MySQL
-	// has no such clause, and SQLite and D1 count each caller's rows in one commit without it.
+	// returning ends a statement that returns columns %s of the rows that it changed. PostgreSQL:
+	// "RETURNING %s". Empty elsewhere: MySQL has no such clause, and the Conns of SQLite and D1 read
+	// no rows of a statement that writes.
 	returning string
 
 	// updateSQL and deleteSQL change the rows of $table that match the row source $rows under
@@ -296,7 +296,7 @@ var Postgres = Dialect{
 	limitParam:        "?::bigint",
 	sum:               "SUM(%s)::bigint",
 	rowSource:         postgresRows,
-	returning:         "RETURNING r#caller",
+	returning:         "RETURNING %s",
 	updateSQL:         "UPDATE $table SET $set FROM $rows WHERE $where",
 	deleteSQL:         "DELETE FROM $table USING $rows WHERE $where",
 	pickSQL:           "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",

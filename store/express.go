@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -82,25 +83,63 @@ func (s *Store) expressStmts(x express) []Stmt {
 	return []Stmt{s.sql.insertTaken.on(rows...)}
 }
 
-// takenStmts ask which of the jobs of x were taken.
+// takenStmts ask which leases the jobs of x have, if expressStmts do not return that.
 func (s *Store) takenStmts(x express) []Stmt {
-	if len(x.jobs) == 0 {
+	if len(x.jobs) == 0 || s.sql.insertTaken.returns {
 		return nil
 	}
-	rows := make([][]any, len(x.jobs))
-	for i, j := range x.jobs {
-		rows[i] = []any{string(j.ID), x.lease}
-	}
-	return []Stmt{s.sql.takenAtOnce.on(rows...)}
+	return []Stmt{s.takenStmt(x)}
 }
 
-// readTaken returns the jobs that were taken. r is the result of takenStmts. In a merged batch it has the
-// jobs of other callers as well.
-func (x express) readTaken(r Result) []core.TakenJob {
-	return x.takenJobs(func(id core.ID) bool {
-		return slices.ContainsFunc(r.Rows, func(row []any) bool { return core.ID(textOf(row[0])) == id })
-	})
+func (s *Store) takenStmt(x express) Stmt {
+	rows := make([][]any, len(x.jobs))
+	for i, j := range x.jobs {
+		rows[i] = []any{string(j.ID)}
+	}
+	return s.sql.takenAtOnce.on(rows...)
 }
+
+// readTaken returns the jobs of x that were taken. results are those of a batch with expressStmts
+// and takenStmts.
+//
+// If the batch was sent again by the Conn after its answer got lost, it finds its jobs stored, and
+// expressStmts return nothing of them. So they are asked for, unless the arrival is a duplicate.
+func (s *Store) readTaken(ctx context.Context, x express, stmts []Stmt, results []Result, r core.Receipt) ([]core.TakenJob, error) {
+	if len(x.jobs) == 0 {
+		return nil, nil
+	}
+	answer := s.sql.takenAtOnce
+	if s.sql.insertTaken.returns {
+		answer = s.sql.insertTaken
+	}
+	leases := leasesOf(results[slices.IndexFunc(stmts, func(st Stmt) bool { return st.Name == answer.name })])
+	missing := func(j core.NewJob) bool { _, stored := leases[j.ID]; return !stored }
+	if answer.returns && !r.Duplicate && slices.ContainsFunc(x.jobs, missing) {
+		again, err := s.readBatch(ctx, s.takenStmt(x))
+		if err != nil {
+			return nil, fmt.Errorf("accept: %w", outcomeUnknown(err))
+		}
+		leases = leasesOf(again[0])
+	}
+	return x.takenJobs(func(id core.ID) bool { return leases[id] == x.lease }), nil
+}
+
+// leasesOf are the leases of the jobs in a result, empty for a job without one. In a merged batch the
+// result has the jobs of other callers as well.
+func leasesOf(r Result) map[core.ID]string {
+	leases := make(map[core.ID]string, len(r.Rows))
+	for _, row := range r.Rows {
+		leases[core.ID(textOf(row[leasedID]))] = textOf(row[leasedLease])
+	}
+	return leases
+}
+
+// The columns that insert_taken_jobs, if it returns rows, and taken_at_once return.
+const (
+	leasedID = iota
+	leasedLease
+	leasedColumns = "jobs.id, jobs.lease"
+)
 
 // takenJobs returns some of the jobs as taken, with the event, as a Take would read them.
 func (x express) takenJobs(some func(core.ID) bool) (jobs []core.TakenJob) {
@@ -138,12 +177,12 @@ func newExpressSQL(d Dialect) expressSQL {
 	}
 	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return expressSQL{
-		insertTaken: writing("insert_taken_jobs", d.insertIfAbsent("jobs", jobColumns+", scheduled_at",
+		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertIfAbsent("jobs", jobColumns+", scheduled_at",
 			`r.id, events.id, r.lane, NULL, `+when("'"+string(core.Running)+"'", "'"+string(core.Available)+"'")+`, `+when("1", "0")+`, r#max_attempts, `+
 				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#created_at, NULL, `+when("r#scheduled_at", "NULL"),
 			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.gate AND (`+isOpen+` OR gates.closed_at > r#ramp AND gates.closed_at <= r#horizon OR gates.held_until > r#free)
 			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#held`,
-			`events.id = r.event_id`, "id")),
-		takenAtOnce: reading("taken_at_once", d.selectRows(`jobs.id`, "jobs{use PRIMARY}", `jobs.id = r.id AND jobs.lease = r.lease`)),
+			`events.id = r.event_id`, "id")), leasedColumns),
+		takenAtOnce: reading("taken_at_once", d.selectRows(leasedColumns, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }

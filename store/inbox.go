@@ -31,13 +31,19 @@ func (s *Store) accept(ctx context.Context, a core.Arrival, x express) (receipt 
 	}
 	s.floors.jobWritten(a.Event.CreatedAt)
 	s.definitions.keep(a.Runs)
-	from := len(results) - reads
-	if len(x.jobs) > 0 {
-		taken = x.readTaken(results[from-1])
+	receipt, err = s.receipt(ctx, a, stmts, results, reads)
+	if err == nil {
+		taken, err = s.readTaken(ctx, x, stmts, results, receipt)
 	}
+	return receipt, taken, err
+}
+
+// receipt reads which event is stored for an arrival, from the last results of its batch.
+func (s *Store) receipt(ctx context.Context, a core.Arrival, stmts []Stmt, results []Result, reads int) (receipt core.Receipt, err error) {
 	if reads == 0 {
-		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, taken, nil
+		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
+	from := len(results) - reads
 	_, err = s.rereadUntil(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
 		receipt, ok = receiptFor(a.Event.ID, answers)
 		return ok
@@ -45,9 +51,9 @@ func (s *Store) accept(ctx context.Context, a core.Arrival, x express) (receipt 
 	// If the reads never become complete, the arrival may also be a duplicate of an event that
 	// was purged in this moment. The caller has to send it again either way.
 	if err != nil {
-		return core.Receipt{}, nil, fmt.Errorf("accept: %w", outcomeUnknown(err))
+		return core.Receipt{}, fmt.Errorf("accept: %w", outcomeUnknown(err))
 	}
-	return withJobs(receipt, a), taken, nil
+	return withJobs(receipt, a), nil
 }
 
 // withJobs returns the receipt of an arrival with the number of its jobs, if all of them are

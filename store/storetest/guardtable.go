@@ -23,7 +23,7 @@ var guards = slices.Concat(basicGuards, lineGuards, sourceGuards)
 var basicGuards = []guard{
 	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
 	// wait for each other.
-	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_lined", "claimed_steps", "taken_at_once", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_lined", "claimed_steps", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
 	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},

@@ -23,10 +23,9 @@ WHERE events.id = r.event_id_
 ON CONFLICT DO NOTHING
 
 -- taken_at_once
-SELECT jobs.id
+SELECT jobs.id, jobs.lease
 FROM
-  (SELECT column1 AS id_, column2 AS lease_
-  FROM (VALUES (?, ?)/*row*/, (?, ?)/*row*/)) AS r
+  (SELECT column1 AS id_
+  FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
 CROSS JOIN jobs
 WHERE jobs.id = r.id_
-  AND jobs.lease = r.lease_

@@ -21,10 +21,9 @@ WHERE events.id = r.event_id_
 ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
 -- taken_at_once
-SELECT jobs.id
+SELECT jobs.id, jobs.lease
 FROM
-  (SELECT ? AS id_, ? AS lease_/*row*/
-  UNION ALL SELECT ?, ?/*row*/) AS r
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 WHERE jobs.id = r.id_
-  AND jobs.lease = r.lease_

@@ -19,10 +19,10 @@ LEFT JOIN gates held ON held.lane = r.source_
 WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
+RETURNING jobs.id, jobs.lease
 
 -- taken_at_once
-SELECT jobs.id
-FROM unnest(?::text[], ?::text[]) AS r(id_, lease_)
+SELECT jobs.id, jobs.lease
+FROM unnest(?::text[]) AS r(id_)
 CROSS JOIN jobs
 WHERE jobs.id = r.id_
-  AND jobs.lease = r.lease_

@@ -15,7 +15,6 @@ WHERE events.id = ?
 ON CONFLICT DO NOTHING
 
 -- taken_at_once
-SELECT jobs.id
+SELECT jobs.id, jobs.lease
 FROM jobs
 WHERE jobs.id = ?
-  AND jobs.lease = ?
