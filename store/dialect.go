@@ -132,10 +132,10 @@ type Dialect struct {
 	sum string
 
 	// rowSource is the table expression, called r, that makes a table of a Stmt's Rows.
-	// PostgreSQL: "unnest(?::text[], ?::bigint[]) AS r(id_, seq_)". MySQL and D1: a derived table
-	// that the Conn repeats per row. Nil on SQLite: the Conn runs the prepared statement once for
-	// each row, and the columns of r are question marks. That is the fastest way there, since a
-	// statement costs no round trip.
+	// PostgreSQL: "(SELECT unnest(?::text[]) AS id_, unnest(?::bigint[]) AS seq_) AS r". MySQL and D1:
+	// a derived table that the Conn repeats per row. Nil on SQLite: the Conn runs the prepared
+	// statement once for each row, and the columns of r are question marks. That is the fastest way
+	// there, since a statement costs no round trip.
 	rowSource func(columns []column) string
 
 	// keyList is the table expression, called r, that makes a table of a list of keys in one
@@ -380,17 +380,18 @@ type column struct {
 }
 
 // postgresRows is a table of parallel arrays, one for each column: one prepared text for any
-// number of rows.
+// number of rows. The functions go over their arrays in step. In FROM, the server would copy each
+// array into a table of its own first. The Conn leaves them out for a single row.
 func postgresRows(columns []column) string {
-	var types, names []string
+	var exprs []string
 	for _, c := range columns {
 		kind := "text"
 		if c.integer {
 			kind = "bigint"
 		}
-		types, names = append(types, "?::"+kind+"[]"), append(names, c.name)
+		exprs = append(exprs, "unnest(?::"+kind+"[]) AS "+c.name)
 	}
-	return "unnest(" + strings.Join(types, ", ") + ") AS r(" + strings.Join(names, ", ") + ")"
+	return "(SELECT " + strings.Join(exprs, ", ") + ") AS r"
 }
 
 // mysqlRows is a derived table, a UNION ALL of one SELECT for each row. MySQL 8.0 and MariaDB

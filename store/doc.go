@@ -92,8 +92,8 @@
 //     steps, catalog.go reads the database, repair.go writes the SQL of a repair, and
 //     objects.go lists the objects for tests.
 //
-// testdata/sql has all statements as each database gets them;
-// go test ./store -run TestStatements -update writes them anew. A new driver is a Conn in a
+// testdata/sql has all statements as each database gets them (PostgreSQL gets a single row without
+// arrays); go test ./store -run TestStatements -update writes them anew. A new driver is a Conn in a
 // folder of its own; store/storetest tests whether it is right.
 //
 // # Times

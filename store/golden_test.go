@@ -23,7 +23,8 @@ var databases = map[string]Dialect{"sqlite": SQLite, "postgres": Postgres, "mysq
 // TestStatements compares the statements that each database gets with testdata/sql, in which
 // each role of the store has a file. A file has the text of a statement below its name. It
 // differs from the text that the Conn gets in white space alone. MySQL and D1 repeat the part
-// between two /*row*/ marks for each further row. Probes of atomicity are left out: the name of
+// between two /*row*/ marks for each further row. PostgreSQL gets values in place of unnest for a
+// single row, except in a DELETE. Probes of atomicity are left out: the name of
 // their table is random.
 func TestStatements(t *testing.T) {
 	for database, d := range databases {

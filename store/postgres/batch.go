@@ -41,8 +41,8 @@ func (c *conn) once(ctx context.Context, stmts []store.Stmt) ([]store.Result, er
 	}
 	first := len(b.QueuedQueries)
 	for _, s := range stmts {
-		t := translate(s.SQL)
-		b.Queue(t.sql, t.args(s, c.mode.literal)...)
+		sql, args := translate(s.SQL).with(s, c.mode.literal)
+		b.Queue(sql, args...)
 	}
 	if many {
 		b.Queue("COMMIT")

@@ -67,17 +67,49 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			t.Errorf("empty batch = %v, %v, want nothing", res, err)
 		}
 		odd := `{"a,b"} \ NULL 'x' $1 ?`
-		res := do(t, c, store.Stmt{Name: "rows", SQL: "INSERT INTO t SELECT * FROM unnest(?::bigint[], ?::text[])",
+		res := do(t, c, store.Stmt{Name: "rows", SQL: "INSERT INTO t SELECT unnest(?::bigint[]), unnest(?::text[])",
 			Rows: [][]any{{int64(1), odd}, {int64(-2), ""}, {int64(3), nil}}})
 		if res[0].Changed != 3 {
 			t.Errorf("Changed = %d, want 3", res[0].Changed)
 		}
+		for _, row := range [][]any{{int64(-4), odd}, {int64(5), nil}} {
+			do(t, c, store.Stmt{Name: "row", SQL: "INSERT INTO t SELECT unnest(?::bigint[]), unnest(?::text[])", Rows: [][]any{row}})
+		}
 		res = do(t, c, read("SELECT n, s, 7, COUNT(*) OVER () FROM t ORDER BY n"), read("SELECT 1 WHERE ? = 2", int64(1)))
 		got := fmt.Sprintf("%#v", res)
-		if want := fmt.Sprintf("%#v", []store.Result{{Rows: [][]any{{int64(-2), "", int64(7), int64(3)}, {int64(1), odd, int64(7), int64(3)}, {int64(3), nil, int64(7), int64(3)}}}, {}}); got != want {
+		want := fmt.Sprintf("%#v", []store.Result{{Rows: [][]any{{int64(-4), odd, int64(7), int64(5)}, {int64(-2), "", int64(7), int64(5)},
+			{int64(1), odd, int64(7), int64(5)}, {int64(3), nil, int64(7), int64(5)}, {int64(5), nil, int64(7), int64(5)}}}, {}})
+		if got != want {
 			t.Errorf("results = %s\nwant %s", got, want)
 		}
 	})
+}
+
+// TestRowsInTexts: a single row is sent as values, unless the statement is a DELETE or the server plans
+// it for its values.
+func TestRowsInTexts(t *testing.T) {
+	const update = "UPDATE t SET s = r.s_ FROM (SELECT unnest(?::bigint[]) AS n_, unnest(?::text[]) AS s_) AS r WHERE t.n = r.n_"
+	const remove = "DELETE FROM t USING (SELECT unnest(?::bigint[]) AS n_) AS r WHERE t.n = r.n_"
+	for _, tt := range []struct {
+		sql     string
+		rows    [][]any
+		literal bool
+		want    string
+	}{
+		{update, [][]any{{int64(1), "a"}}, false, "UPDATE t SET s = r.s_ FROM (SELECT $1::bigint AS n_, $2::text AS s_) AS r WHERE t.n = r.n_ [1 a]"},
+		{update, [][]any{{int64(1), "a"}, {int64(2), nil}}, true, "UPDATE t SET s = r.s_ FROM (SELECT unnest($1::bigint[]) AS n_, unnest($2::text[]) AS s_) AS r WHERE t.n = r.n_ [{1,2} {\"a\",NULL}]"},
+		{update, [][]any{{int64(1), "a"}}, true, "UPDATE t SET s = r.s_ FROM (SELECT unnest($1::bigint[]) AS n_, unnest($2::text[]) AS s_) AS r WHERE t.n = r.n_ [{1} {\"a\"}]"},
+		{remove, [][]any{{int64(1)}}, true, "DELETE FROM t USING (SELECT unnest($1::bigint[]) AS n_) AS r WHERE t.n = r.n_ [{1}]"},
+	} {
+		sql, args := translate(tt.sql).with(store.Stmt{SQL: tt.sql, Rows: tt.rows}, tt.literal)
+		if got := fmt.Sprint(sql, " ", args); got != tt.want {
+			t.Errorf("%d rows, literal %v:\n%s\nwant\n%s", len(tt.rows), tt.literal, got, tt.want)
+		}
+	}
+	sql, args := translate(remove).with(store.Stmt{SQL: remove, Rows: [][]any{{int64(1)}}}, false)
+	if _, array := args[0].(*column); !array || !strings.Contains(sql, "unnest($1::bigint[])") {
+		t.Errorf("a DELETE of one row is %s with %T, want an array", sql, args[0])
+	}
 }
 
 // TestReadsSeeOneState: all reads of a batch see the same state, while another caller commits
@@ -108,7 +140,7 @@ func TestReadsSeeOneState(t *testing.T) {
 }
 
 func row(id int64) []store.Stmt {
-	return []store.Stmt{{Name: "row", SQL: "INSERT INTO t SELECT * FROM unnest(?::bigint[]) AS r(n)", Rows: [][]any{{id}}}}
+	return []store.Stmt{{Name: "row", SQL: "INSERT INTO t SELECT unnest(?::bigint[])", Rows: [][]any{{id}}}}
 }
 
 // TestBadBatchFailsAlone sends good and bad batches at once, so that they share commits. Only the

@@ -29,6 +29,14 @@
 // keys wait for each other and do not deadlock: the server takes one second to notice a
 // deadlock. The store retries the deadlocks that remain.
 //
+// # Rows
+//
+// A statement on rows gets each of its columns as an array, so one prepared text serves any number
+// of rows. The functions that unpack the arrays are in a list of columns and not in FROM: for groups of
+// some ten events, the server needs a fifteenth less processor time. With a single row, an INSERT
+// or UPDATE gets the values themselves (text.go). That matters where there are few events a second:
+// accepting, taking and settling one took the server 0.56 ms and takes 0.45.
+//
 // # Plans
 //
 // A table that was never analysed must not change a plan, so the planner may use neither

@@ -1,6 +1,7 @@
 -- read_events
 SELECT id, source, type, payload, content_type, headers, delivery_id, created_at, encoding
-FROM unnest(?::text[]) AS r(id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, events
 WHERE events.id = r.id_
 
 -- jobs_of
@@ -12,12 +13,14 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   (SELECT steps.path
   FROM steps
   WHERE steps.id = jobs.id) AS step
-FROM unnest(?::text[]) AS r(event_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS event_) AS r, jobs
 WHERE jobs.event_id = r.event_
 
 -- attempts_of
 SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
-FROM unnest(?::text[]) AS r(id_), attempts
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, attempts
 WHERE attempts.job_id = r.id_
 
 -- sent_body

@@ -1,16 +1,21 @@
 -- audit
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(id_,
-    actor_, role_, address_, via_, action_, target_, detail_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
 -- audit_retried
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, at_, job_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS at_,
+      unnest(?::text[]) AS job_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.due_at = r.at_ AND jobs.status IN ('available', 'scheduled',
     'retryable') THEN 1 ELSE 0 END)
   FROM jobs
@@ -20,8 +25,11 @@ ON CONFLICT DO NOTHING
 -- audit_revived
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, status_, job_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS status_,
+      unnest(?::text[]) AS job_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.status = r.status_ THEN 1 ELSE 0 END)
   FROM jobs
   WHERE jobs.id = r.job_), 0) = 1
@@ -30,8 +38,11 @@ ON CONFLICT DO NOTHING
 -- audit_skipped
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, job_, line_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS job_,
+      unnest(?::text[]) AS line_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN line_slots.job_id = r.job_ AND line_slots.stopped_at > 0 THEN 1 ELSE 0
     END)
   FROM line_slots
@@ -41,8 +52,11 @@ ON CONFLICT DO NOTHING
 -- audit_canceled
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, at_, event_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS at_,
+      unnest(?::text[]) AS event_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.status = 'canceled' AND jobs.finished_at = r.at_ THEN 1 ELSE 0 END)
   FROM jobs
   WHERE jobs.event_id = r.event_), 0) = 1
@@ -51,8 +65,10 @@ ON CONFLICT DO NOTHING
 -- audit_replayed
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, job_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS job_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
   FROM jobs
   WHERE jobs.id = r.job_), 0) = 1
@@ -61,9 +77,11 @@ ON CONFLICT DO NOTHING
 -- audit_moved
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[], ?::bigint[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, mark_, run_,
-    first_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS mark_,
+      unnest(?::text[]) AS run_, unnest(?::bigint[]) AS first_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN mine.mark = r.mark_ THEN 1 ELSE 0 END)
   FROM history AS mine
   WHERE mine.run_id = r.run_
@@ -73,8 +91,10 @@ ON CONFLICT DO NOTHING
 -- audit_begun
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, operation_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS operation_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
   FROM operations
   WHERE operations.id = r.operation_), 0) = 0
@@ -83,9 +103,11 @@ ON CONFLICT DO NOTHING
 -- audit_ended
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, at_,
-    operation_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS at_,
+      unnest(?::text[]) AS operation_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN operations.state = 'canceled' AND operations.finished_at = r.at_ THEN 1
     ELSE 0 END)
   FROM operations
@@ -95,9 +117,11 @@ ON CONFLICT DO NOTHING
 -- audit_held
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::bigint[], ?::text[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_,
-    detail_, until_, now_, reason_, lane_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS until_,
+      unnest(?::bigint[]) AS now_, unnest(?::text[]) AS reason_, unnest(?::text[]) AS lane_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN gates.held_until = r.until_ AND gates.held_until > r.now_ AND
     gates.hold_reason = r.reason_ THEN 1 ELSE 0 END)
   FROM gates
@@ -107,8 +131,11 @@ ON CONFLICT DO NOTHING
 -- audit_released
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, at_, lane_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS at_,
+      unnest(?::text[]) AS lane_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN gates.held_until = r.at_ AND gates.held_since = 0 THEN 1 ELSE 0 END)
   FROM gates
   WHERE gates.lane = r.lane_), 0) = 1
@@ -117,8 +144,11 @@ ON CONFLICT DO NOTHING
 -- audit_closed
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[], ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, at_, lane_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::bigint[]) AS at_,
+      unnest(?::text[]) AS lane_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN gates.closed_at = r.at_ AND gates.moved_by = '' THEN 1 ELSE 0 END)
   FROM gates
   WHERE gates.lane = r.lane_), 0) = 1
@@ -127,8 +157,10 @@ ON CONFLICT DO NOTHING
 -- audit_accepted
 INSERT INTO audit (id, actor, role, address, via, action, target, detail)
 SELECT r.id_, r.actor_, r.role_, r.address_, r.via_, r.action_, r.target_, r.detail_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::text[]) AS r(id_, actor_, role_, address_, via_, action_, target_, detail_, event_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS actor_, unnest(?::text[]) AS role_,
+      unnest(?::text[]) AS address_, unnest(?::text[]) AS via_, unnest(?::text[]) AS action_,
+      unnest(?::text[]) AS target_, unnest(?::text[]) AS detail_, unnest(?::text[]) AS event_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN 1 = 1 THEN 1 ELSE 0 END)
   FROM events
   WHERE events.id = r.event_), 0) = 1
@@ -136,7 +168,8 @@ ON CONFLICT DO NOTHING
 
 -- lock_gate
 SELECT gates.lane AS lane
-FROM unnest(?::text[]) AS r(lane_), gates
+FROM
+  (SELECT unnest(?::text[]) AS lane_) AS r, gates
 WHERE gates.lane = r.lane_
 FOR UPDATE OF gates
 
@@ -150,5 +183,6 @@ LIMIT ?::bigint
 -- delete_audits
 DELETE
 FROM audit
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE audit.id = r.id_

@@ -36,7 +36,8 @@ WHERE event_id = ?
 -- canceled_places
 DELETE
 FROM line_places
-USING unnest(?::text[], ?::text[]) AS r(job_, same_)
+USING
+  (SELECT unnest(?::text[]) AS job_, unnest(?::text[]) AS same_) AS r
 WHERE line_places.job_id = r.job_
   AND
   (SELECT jobs.status

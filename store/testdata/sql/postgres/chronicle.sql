@@ -29,7 +29,8 @@ WHERE run_id = ?
 SELECT steps.id AS id, COALESCE(LENGTH(steps.state), 0) AS state_size, COALESCE(LENGTH(steps.output),
     0) AS output_size, steps.state_in AS state_in, steps.output_in AS output_in,
     CASE WHEN steps.output = '' THEN 'yes' ELSE 'no' END AS passes
-FROM unnest(?::text[]) AS r(id_), steps
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, steps
 WHERE steps.id = r.id_
 
 -- read_steps
@@ -49,5 +50,6 @@ SELECT steps.id AS steps_id, steps.run_id AS steps_run_id, steps.epoch AS steps_
         steps.carry AS steps_carry, steps.fan AS steps_fan, steps.leaf_of AS steps_leaf_of,
         steps.started_at AS steps_started_at, steps.finished_at AS steps_finished_at,
         steps.state_in AS steps_state_in, steps.output_in AS steps_output_in, steps.held_until AS held_until
-FROM unnest(?::text[]) AS r(id_), steps
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, steps
 WHERE steps.id = r.id_

@@ -6,10 +6,12 @@ SELECT r.id_, events.id, r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.la
     CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
     CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
     CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.scheduled_at_ ELSE NULL END
-FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::bigint[],
-    ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::text[]) AS r(id_, lane_,
-    max_attempts_, until_, due_at_, lease_, created_at_, scheduled_at_, gate_, ramp_, horizon_, free_,
-    source_, held_, event_id_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS max_attempts_,
+      unnest(?::bigint[]) AS until_, unnest(?::bigint[]) AS due_at_, unnest(?::text[]) AS lease_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::bigint[]) AS scheduled_at_, unnest(?::text[]) AS gate_,
+      unnest(?::bigint[]) AS ramp_, unnest(?::bigint[]) AS horizon_, unnest(?::bigint[]) AS free_,
+      unnest(?::text[]) AS source_, unnest(?::bigint[]) AS held_, unnest(?::text[]) AS event_id_) AS r
 CROSS JOIN events
 LEFT JOIN gates ON gates.lane = r.gate_
   AND (gates.open_until <> 0 OR gates.closed_at > r.ramp_ AND gates.closed_at <= r.horizon_ OR
@@ -23,6 +25,7 @@ RETURNING jobs.id, jobs.lease
 
 -- taken_at_once
 SELECT jobs.id, jobs.lease
-FROM unnest(?::text[]) AS r(id_)
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r
 CROSS JOIN jobs
 WHERE jobs.id = r.id_

@@ -1,14 +1,16 @@
 -- insert_gates
 INSERT INTO gates (lane, failures, open_until, closed_at, moved_by, taker, base_us, next_us, stray_since)
 SELECT r.lane_, 0, 0, 0, '', '', 0, 0, NULL
-FROM unnest(?::text[]) AS r(lane_)
+FROM
+  (SELECT unnest(?::text[]) AS lane_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
 -- gates
 SELECT gates.lane, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
     gates.held_since, gates.held_until, gates.opened_at, gates.openings, gates.stray_since
-FROM unnest(?::text[]) AS r(lane_), gates
+FROM
+  (SELECT unnest(?::text[]) AS lane_) AS r, gates
 WHERE gates.lane = r.lane_
 
 -- all_gates
@@ -21,8 +23,9 @@ UPDATE gates
 SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END,
     moved_by = CASE WHEN gates.open_until <> 0 THEN r.moved_by_ ELSE moved_by END,
     taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(closed_at_, moved_by_,
-    lane_, taker_, id_, lease_)
+FROM
+  (SELECT unnest(?::bigint[]) AS closed_at_, unnest(?::text[]) AS moved_by_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS taker_, unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r
 WHERE gates.lane = r.lane_
   AND gates.failures > 0
   AND (gates.open_until = 0 OR gates.taker = r.taker_)
@@ -53,7 +56,8 @@ WHERE lane = ?
 -- end_probe
 UPDATE gates
 SET open_until = r.open_until_, taker = ''
-FROM unnest(?::bigint[], ?::text[], ?::text[]) AS r(open_until_, lane_, taker_)
+FROM
+  (SELECT unnest(?::bigint[]) AS open_until_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS taker_) AS r
 WHERE gates.lane = r.lane_
   AND gates.open_until <> 0
   AND gates.taker = r.taker_
@@ -62,14 +66,16 @@ WHERE gates.lane = r.lane_
 UPDATE gates
 SET closed_at = CASE WHEN gates.open_until <> 0 THEN r.closed_at_ ELSE closed_at END, moved_by = '',
     taker = CASE WHEN gates.open_until <> 0 THEN '' ELSE taker END, open_until = 0, failures = 0
-FROM unnest(?::bigint[], ?::text[]) AS r(closed_at_, lane_)
+FROM
+  (SELECT unnest(?::bigint[]) AS closed_at_, unnest(?::text[]) AS lane_) AS r
 WHERE gates.lane = r.lane_
   AND gates.failures > 0
 
 -- mark_strays
 UPDATE gates
 SET stray_since = r.since_
-FROM unnest(?::bigint[], ?::text[]) AS r(since_, lane_)
+FROM
+  (SELECT unnest(?::bigint[]) AS since_, unnest(?::text[]) AS lane_) AS r
 WHERE gates.lane = r.lane_
   AND gates.stray_since IS NULL
 
@@ -77,12 +83,14 @@ WHERE gates.lane = r.lane_
 UPDATE gates
 SET failures = 0, open_until = 0, closed_at = 0, moved_by = '', taker = '', base_us = 0, next_us = 0,
     opened_at = 0, openings = 0
-FROM unnest(?::text[], ?::bigint[]) AS r(lane_, before_)
+FROM
+  (SELECT unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS before_) AS r
 WHERE gates.lane = r.lane_
   AND gates.stray_since <= r.before_
 
 -- clear_strays
 UPDATE gates
 SET stray_since = NULL
-FROM unnest(?::text[]) AS r(lane_)
+FROM
+  (SELECT unnest(?::text[]) AS lane_) AS r
 WHERE gates.lane = r.lane_

@@ -2,14 +2,16 @@
 UPDATE gates
 SET held_since = CASE WHEN held_until > r.now_ THEN held_since ELSE r.since_ END, hold_reason = r.reason_,
     held_until = r.until_
-FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::text[]) AS r(now_, since_, reason_, until_,
-    lane_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::bigint[]) AS since_, unnest(?::text[]) AS reason_,
+      unnest(?::bigint[]) AS until_, unnest(?::text[]) AS lane_) AS r
 WHERE gates.lane = r.lane_
 
 -- unhold_lanes
 UPDATE gates
 SET held_since = 0, hold_reason = NULL, held_until = r.ended_
-FROM unnest(?::bigint[], ?::text[], ?::bigint[]) AS r(ended_, lane_, now_)
+FROM
+  (SELECT unnest(?::bigint[]) AS ended_, unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS now_) AS r
 WHERE gates.lane = r.lane_
   AND gates.held_until > r.now_
 

@@ -1,8 +1,10 @@
 -- insert_event
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.id_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[],
-    ?::bigint[]) AS r(id_, source_, type_, payload_, content_type_, headers_, delivery_id_, created_at_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS source_, unnest(?::text[]) AS type_,
+      unnest(?::text[]) AS payload_, unnest(?::text[]) AS content_type_, unnest(?::text[]) AS headers_,
+      unnest(?::text[]) AS delivery_id_, unnest(?::bigint[]) AS created_at_) AS r
 WHERE 1 = 1
 ORDER BY 2, 7, 1
 ON CONFLICT DO NOTHING
@@ -11,9 +13,11 @@ ON CONFLICT DO NOTHING
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at, encoding)
 SELECT r.id_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_,
     r.encoding_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
-    ?::text[]) AS r(id_, source_, type_, payload_, content_type_, headers_, delivery_id_, created_at_,
-    encoding_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS source_, unnest(?::text[]) AS type_,
+      unnest(?::text[]) AS payload_, unnest(?::text[]) AS content_type_, unnest(?::text[]) AS headers_,
+      unnest(?::text[]) AS delivery_id_, unnest(?::bigint[]) AS created_at_,
+      unnest(?::text[]) AS encoding_) AS r
 WHERE 1 = 1
 ORDER BY 2, 7, 1
 ON CONFLICT DO NOTHING
@@ -21,7 +25,8 @@ ON CONFLICT DO NOTHING
 -- drop_bare_event
 DELETE
 FROM events
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE events.id = r.id_
   AND NOT EXISTS
   (SELECT 1
@@ -37,8 +42,10 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, r.event_id_, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(id_,
-    event_id_, lane_, job_key_, max_attempts_, due_at_, created_at_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS event_id_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS job_key_, unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_) AS r
 WHERE 1 = 1
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
@@ -48,8 +55,10 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, events.id, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[]) AS r(id_,
-    lane_, job_key_, max_attempts_, due_at_, created_at_, event_id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS event_id_) AS r, events
 WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
@@ -59,8 +68,10 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, r.event_id_, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(id_,
-    event_id_, lane_, job_key_, max_attempts_, due_at_, created_at_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS event_id_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS job_key_, unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_) AS r
 WHERE 1 = 1
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
@@ -70,8 +81,10 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[]) AS r(id_,
-    lane_, job_key_, max_attempts_, due_at_, created_at_, event_id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS event_id_) AS r, events
 WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
@@ -87,12 +100,15 @@ SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   (SELECT COUNT(*)
   FROM runs
   WHERE runs.event_id = events.id)) AS jobs
-FROM unnest(?::text[]) AS r(id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, events
 WHERE events.id = r.id_
 
 -- delivered
 SELECT r.id_ AS arrival, events.id AS event, 0 AS jobs
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, source_, delivery_id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS source_, unnest(?::text[]) AS delivery_id_) AS r,
+      events
 WHERE events.source = r.source_
   AND events.delivery_id = r.delivery_id_
 
@@ -107,12 +123,15 @@ SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   (SELECT COUNT(*)
   FROM runs
   WHERE runs.event_id = events.id)) AS jobs
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, source_, delivery_id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS source_, unnest(?::text[]) AS delivery_id_) AS r,
+      events
 WHERE events.source = r.source_
   AND events.delivery_id = r.delivery_id_
 
 -- keyed_as
 SELECT r.id_ AS arrival, jobs.event_id AS event, 0 AS jobs
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, lane_, job_key_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_) AS r, jobs
 WHERE jobs.lane = r.lane_
   AND jobs.job_key = r.job_key_

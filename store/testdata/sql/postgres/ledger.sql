@@ -97,12 +97,14 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   (SELECT steps.path
   FROM steps
   WHERE steps.id = jobs.id) AS step
-FROM unnest(?::text[]) AS r(id_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, jobs
 WHERE jobs.id = r.id_
 
 -- event_sources
 SELECT events.id AS event, events.source AS source
-FROM unnest(?::text[]) AS r(id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, events
 WHERE events.id = r.id_
 
 -- failures_dead

@@ -41,7 +41,8 @@ SELECT line_slots.line AS line, line_slots.job_id AS job, line_slots.stopped_at 
   (SELECT jobs.status
   FROM jobs
   WHERE jobs.id = line_slots.job_id) AS status
-FROM unnest(?::text[]) AS r(line_), line_slots
+FROM
+  (SELECT unnest(?::text[]) AS line_) AS r, line_slots
 WHERE line_slots.line = r.line_
 
 -- dead_lined
@@ -56,7 +57,8 @@ LIMIT ?::bigint
 
 -- lines_held
 SELECT jobs.id AS job, jobs.line AS line
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, lane_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
   AND jobs.status = 'running'
@@ -78,7 +80,9 @@ SELECT line_places.line, CASE WHEN NOT EXISTS
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END, line_places.job_id, line_places.place, 0
-FROM unnest(?::text[], ?::text[], ?::bigint[]) AS r(line_, same_, highest_), line_places
+FROM
+  (SELECT unnest(?::text[]) AS line_, unnest(?::text[]) AS same_, unnest(?::bigint[]) AS highest_) AS r,
+      line_places
 WHERE line_places.line = r.line_
   AND line_places.place =
   (SELECT p.place
@@ -105,7 +109,8 @@ UPDATE jobs
 SET status = 'available', due_at = r.now_, finished_at = NULL,
     max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
     END, earlier = attempt
-FROM unnest(?::bigint[], ?::text[], ?::text[]) AS r(now_, id_, status_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::text[]) AS id_, unnest(?::text[]) AS status_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
   AND EXISTS
@@ -117,7 +122,8 @@ WHERE jobs.id = r.id_
 -- start_lines
 UPDATE line_slots
 SET stopped_at = 0
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(line_, job_, same_)
+FROM
+  (SELECT unnest(?::text[]) AS line_, unnest(?::text[]) AS job_, unnest(?::text[]) AS same_) AS r
 WHERE line_slots.line = r.line_
   AND line_slots.job_id = r.job_
   AND COALESCE((SELECT jobs.status
@@ -137,7 +143,8 @@ SET status = CASE WHEN EXISTS
     AND line_slots.job_id = jobs.id) THEN r.now_ END, scheduled_at = NULL, finished_at = NULL,
         max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE
         max_attempts END, earlier = attempt
-FROM unnest(?::bigint[], ?::text[], ?::text[]) AS r(now_, id_, status_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::text[]) AS id_, unnest(?::text[]) AS status_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
 

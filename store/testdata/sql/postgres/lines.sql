@@ -1,7 +1,8 @@
 -- lock_lines
 INSERT INTO line_locks (stripe)
 SELECT DISTINCT r.stripe_
-FROM unnest(?::text[]) AS r(stripe_)
+FROM
+  (SELECT unnest(?::text[]) AS stripe_) AS r
 WHERE 1 = 1
 ORDER BY 1
 ON CONFLICT (stripe) DO
@@ -14,8 +15,10 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at, line, scheduled_at)
 SELECT r.id_, events.id, r.lane_, r.job_key_, 'entering', 0, r.max_attempts_, NULL, NULL, '', r.created_at_,
     NULL, r.line_, r.wanted_at_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[],
-    ?::text[]) AS r(id_, lane_, job_key_, max_attempts_, created_at_, line_, wanted_at_, event_id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS line_,
+      unnest(?::bigint[]) AS wanted_at_, unnest(?::text[]) AS event_id_) AS r, events
 WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
@@ -36,14 +39,16 @@ SET due_at = CASE WHEN EXISTS
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id) THEN NULL ELSE scheduled_at END
-FROM unnest(?::text[]) AS r(id_)
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'entering'
 
 -- take_only_slot
 INSERT INTO line_slots (line, slot, job_id, reached, stopped_at)
 SELECT jobs.line, 1, jobs.id, 0, 0
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, status_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS status_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
   AND COALESCE(jobs.lease, '') = r.lease_
@@ -70,7 +75,9 @@ SELECT jobs.line, CASE WHEN NOT EXISTS
     FROM line_slots AS f
     WHERE f.line = s.line
       AND f.slot = s.slot + 1)) END, jobs.id, 0, 0
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[]) AS r(id_, status_, lease_, highest_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS status_, unnest(?::text[]) AS lease_,
+      unnest(?::bigint[]) AS highest_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
   AND COALESCE(jobs.lease, '') = r.lease_
@@ -109,7 +116,8 @@ SELECT jobs.line, COALESCE((SELECT p.place
   (SELECT MAX(s.reached)
   FROM line_slots AS s
   WHERE s.line = jobs.line), 0) + ROW_NUMBER() OVER (PARTITION BY jobs.line ORDER BY jobs.id), jobs.id
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, status_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS status_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
   AND COALESCE(jobs.lease, '') = r.lease_
@@ -129,7 +137,8 @@ SELECT jobs.line, COALESCE((SELECT p.place
   (SELECT MAX(s.reached) + 1000000
   FROM line_slots AS s
   WHERE s.line = jobs.line), 0) - ROW_NUMBER() OVER (PARTITION BY jobs.line ORDER BY jobs.id), jobs.id
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, status_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS status_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = r.status_
   AND COALESCE(jobs.lease, '') = r.lease_
@@ -162,8 +171,9 @@ SET job_id = COALESCE((SELECT p.job_id
   WHERE p.line = line_slots.line
   ORDER BY p.place
   LIMIT 1)), stopped_at = 0
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(highest_, line_, job_, ended_,
-    status_)
+FROM
+  (SELECT unnest(?::bigint[]) AS highest_, unnest(?::text[]) AS line_, unnest(?::text[]) AS job_,
+      unnest(?::text[]) AS ended_, unnest(?::text[]) AS status_) AS r
 WHERE line_slots.slot <= r.highest_
   AND line_slots.line = r.line_
   AND line_slots.job_id = r.job_
@@ -182,7 +192,8 @@ WHERE line_slots.slot <= r.highest_
 -- leave_places
 DELETE
 FROM line_places
-USING unnest(?::text[]) AS r(line_), line_slots
+USING
+  (SELECT unnest(?::text[]) AS line_) AS r, line_slots
 WHERE line_slots.line = r.line_
   AND line_places.line = line_slots.line
   AND line_places.place = line_slots.reached
@@ -192,7 +203,9 @@ WHERE line_slots.line = r.line_
 UPDATE jobs
 SET due_at = CASE WHEN jobs.scheduled_at > r.now_ THEN jobs.scheduled_at ELSE r.at_ END,
     status = CASE WHEN jobs.scheduled_at > r.same_ THEN 'scheduled' ELSE 'available' END
-FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::text[]) AS r(now_, at_, same_, line_), line_slots
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::bigint[]) AS at_, unnest(?::bigint[]) AS same_,
+      unnest(?::text[]) AS line_) AS r, line_slots
 WHERE line_slots.line = r.line_
   AND jobs.id = line_slots.job_id
   AND jobs.status = 'waiting'
@@ -200,7 +213,9 @@ WHERE line_slots.line = r.line_
 -- vacate_slots
 DELETE
 FROM line_slots
-USING unnest(?::text[], ?::text[], ?::text[], ?::text[]) AS r(line_, job_, ended_, status_)
+USING
+  (SELECT unnest(?::text[]) AS line_, unnest(?::text[]) AS job_, unnest(?::text[]) AS ended_,
+      unnest(?::text[]) AS status_) AS r
 WHERE line_slots.line = r.line_
   AND line_slots.job_id = r.job_
   AND NOT EXISTS
@@ -212,7 +227,9 @@ WHERE line_slots.line = r.line_
 -- stop_lines
 UPDATE line_slots
 SET stopped_at = r.at_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS r(at_, line_, job_, ended_)
+FROM
+  (SELECT unnest(?::bigint[]) AS at_, unnest(?::text[]) AS line_, unnest(?::text[]) AS job_,
+      unnest(?::text[]) AS ended_) AS r
 WHERE line_slots.line = r.line_
   AND line_slots.job_id = r.job_
   AND
@@ -223,7 +240,8 @@ WHERE line_slots.line = r.line_
 -- reentered
 UPDATE jobs
 SET status = 'waiting', attempt = attempt - 1, due_at = NULL, lease = NULL, scheduled_at = NULL
-FROM unnest(?::text[], ?::text[]) AS r(id_, lease_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -235,7 +253,8 @@ WHERE jobs.id = r.id_
 
 -- still_held
 SELECT jobs.id AS job
-FROM unnest(?::text[], ?::text[]) AS r(id_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_

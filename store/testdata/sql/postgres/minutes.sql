@@ -1,16 +1,20 @@
 -- insert_minutes
 INSERT INTO minutes (at, lane, process, accepted, completed, failed, dead)
 SELECT r.at_, r.lane_, r.process_, r.accepted_, r.completed_, r.failed_, r.dead_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(at_,
-    lane_, process_, accepted_, completed_, failed_, dead_)
+FROM
+  (SELECT unnest(?::bigint[]) AS at_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS process_,
+      unnest(?::bigint[]) AS accepted_, unnest(?::bigint[]) AS completed_, unnest(?::bigint[]) AS failed_,
+      unnest(?::bigint[]) AS dead_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
 -- raise_minutes
 UPDATE minutes
 SET accepted = r.accepted_, completed = r.completed_, failed = r.failed_, dead = r.dead_
-FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::text[],
-    ?::bigint[]) AS r(accepted_, completed_, failed_, dead_, at_, lane_, process_, sum_)
+FROM
+  (SELECT unnest(?::bigint[]) AS accepted_, unnest(?::bigint[]) AS completed_, unnest(?::bigint[]) AS failed_,
+      unnest(?::bigint[]) AS dead_, unnest(?::bigint[]) AS at_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS process_, unnest(?::bigint[]) AS sum_) AS r
 WHERE minutes.at = r.at_
   AND minutes.lane = r.lane_
   AND minutes.process = r.process_
@@ -32,7 +36,9 @@ SELECT r.source_ AS source,
   FROM events
   WHERE (events.source, events.id) >= (r.same_, r.from_)
     AND (events.source, events.id) < (r.other_, r.below_)) AS n
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[]) AS r(source_, same_, from_, other_, below_)
+FROM
+  (SELECT unnest(?::text[]) AS source_, unnest(?::text[]) AS same_, unnest(?::text[]) AS from_,
+      unnest(?::text[]) AS other_, unnest(?::text[]) AS below_) AS r
 WHERE 1 = 1
 
 -- oldest_minute

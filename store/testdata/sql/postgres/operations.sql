@@ -2,7 +2,8 @@
 INSERT INTO operations (id, spec, state, error, seq, walked, looked, acted, skipped, started_at, finished_at,
     mark)
 SELECT r.id_, r.spec_, r.state_, '', 0, '', 0, 0, 0, NULL, NULL, ''
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, spec_, state_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS spec_, unnest(?::text[]) AS state_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
@@ -74,8 +75,9 @@ WHERE operation = ?
 -- pick_finished
 INSERT INTO operation_picks (operation, item)
 SELECT r.operation_, jobs.id
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(operation_, job_, of_, seq_, mark_),
-    jobs
+FROM
+  (SELECT unnest(?::text[]) AS operation_, unnest(?::text[]) AS job_, unnest(?::text[]) AS of_,
+      unnest(?::bigint[]) AS seq_, unnest(?::text[]) AS mark_) AS r, jobs
 WHERE jobs.id = r.job_
   AND jobs.status IN ('dead', 'canceled')
   AND (lane < 'workflow/' OR lane >= 'workflow0')
@@ -93,7 +95,9 @@ UPDATE jobs
 SET status = 'available', due_at = r.now_, finished_at = NULL,
     max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE max_attempts
     END, earlier = attempt
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS r(now_, id_, operation_, same_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::text[]) AS id_, unnest(?::text[]) AS operation_,
+      unnest(?::text[]) AS same_) AS r
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1
@@ -110,7 +114,8 @@ SET status = 'entering', scheduled_at = CASE WHEN EXISTS
     AND line_slots.job_id = jobs.id) THEN scheduled_at END, finished_at = NULL,
         max_attempts = CASE WHEN max_attempts < 2147483647 THEN attempt + max_attempts - earlier ELSE
         max_attempts END, earlier = attempt
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, operation_, same_)
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS operation_, unnest(?::text[]) AS same_) AS r
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1
@@ -129,15 +134,17 @@ SET status = CASE WHEN EXISTS
   FROM line_slots
   WHERE line_slots.line = jobs.line
     AND line_slots.job_id = jobs.id) THEN r.now_ END
-FROM unnest(?::bigint[], ?::text[]) AS r(now_, id_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::text[]) AS id_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'entering'
 
 -- pick_waiting
 INSERT INTO operation_picks (operation, item)
 SELECT r.operation_, jobs.id
-FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[], ?::text[]) AS r(operation_, job_, now_,
-    of_, seq_, mark_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS operation_, unnest(?::text[]) AS job_, unnest(?::bigint[]) AS now_,
+      unnest(?::text[]) AS of_, unnest(?::bigint[]) AS seq_, unnest(?::text[]) AS mark_) AS r, jobs
 WHERE jobs.id = r.job_
   AND (jobs.status IN ('available', 'scheduled', 'waiting',
       'retryable') OR jobs.status = 'running' AND jobs.due_at <= r.now_)
@@ -155,7 +162,9 @@ FOR UPDATE OF jobs SKIP LOCKED
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = 'canceled', due_at = NULL, lease = NULL,
     finished_at = r.now_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[]) AS r(now_, id_, operation_, same_)
+FROM
+  (SELECT unnest(?::bigint[]) AS now_, unnest(?::text[]) AS id_, unnest(?::text[]) AS operation_,
+      unnest(?::text[]) AS same_) AS r
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1
@@ -166,8 +175,9 @@ WHERE jobs.id = r.id_
 -- pick_events
 INSERT INTO operation_picks (operation, item)
 SELECT r.operation_, events.id
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(operation_, event_, of_, seq_,
-    mark_), events
+FROM
+  (SELECT unnest(?::text[]) AS operation_, unnest(?::text[]) AS event_, unnest(?::text[]) AS of_,
+      unnest(?::bigint[]) AS seq_, unnest(?::text[]) AS mark_) AS r, events
 WHERE events.id = r.event_
   AND EXISTS
   (SELECT 1
@@ -181,9 +191,11 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, operation_picks.item, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[],
-    ?::text[]) AS r(id_, lane_, job_key_, max_attempts_, due_at_, created_at_, operation_, event_id_),
-    operation_picks
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS operation_,
+      unnest(?::text[]) AS event_id_) AS r, operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
@@ -193,9 +205,11 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at)
 SELECT r.id_, operation_picks.item, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
     r.created_at_, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::text[],
-    ?::text[]) AS r(id_, lane_, job_key_, max_attempts_, due_at_, created_at_, operation_, event_id_),
-    operation_picks
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS operation_,
+      unnest(?::text[]) AS event_id_) AS r, operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
@@ -205,9 +219,11 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
     created_at, finished_at, line, scheduled_at)
 SELECT r.id_, operation_picks.item, r.lane_, r.job_key_, 'entering', 0, r.max_attempts_, NULL, NULL, '',
     r.created_at_, NULL, r.line_, r.wanted_at_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::text[],
-    ?::text[]) AS r(id_, lane_, job_key_, max_attempts_, created_at_, line_, wanted_at_, operation_,
-    event_id_), operation_picks
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS line_,
+      unnest(?::bigint[]) AS wanted_at_, unnest(?::text[]) AS operation_,
+      unnest(?::text[]) AS event_id_) AS r, operation_picks
 WHERE operation_picks.operation = r.operation_
   AND operation_picks.item = r.event_id_
 ORDER BY 3, 4, 1
@@ -234,5 +250,6 @@ LIMIT ?::bigint
 
 -- event_kinds
 SELECT events.id AS event, events.source AS source, events.type AS type
-FROM unnest(?::text[]) AS r(id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, events
 WHERE events.id = r.id_

@@ -8,7 +8,9 @@ ORDER BY number
 -- number_source
 INSERT INTO source_holds (source, number, lane, held_at)
 SELECT r.source_, r.number_, r.lane_, r.held_at_
-FROM unnest(?::text[], ?::bigint[], ?::text[], ?::bigint[]) AS r(source_, number_, lane_, held_at_)
+FROM
+  (SELECT unnest(?::text[]) AS source_, unnest(?::bigint[]) AS number_, unnest(?::text[]) AS lane_,
+      unnest(?::bigint[]) AS held_at_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
@@ -91,7 +93,9 @@ SELECT r.lane_ AS lane,
     AND due_at < r.below_
   ORDER BY due_at
   LIMIT 1) AS due
-FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[]) AS r(lane_, same_lane_, from_, below_)
+FROM
+  (SELECT unnest(?::text[]) AS lane_, unnest(?::text[]) AS same_lane_, unnest(?::bigint[]) AS from_,
+      unnest(?::bigint[]) AS below_) AS r
 WHERE 1 = 1
 
 -- begin_ramp

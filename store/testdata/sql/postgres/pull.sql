@@ -1,8 +1,9 @@
 -- ack
 UPDATE jobs
 SET status = 'completed', due_at = NULL, lease = NULL, last_error = '', finished_at = r.finished_at_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::bigint[]) AS r(finished_at_, id_, lane_, lease_,
-    caller_)
+FROM
+  (SELECT unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS lease_, unnest(?::bigint[]) AS caller_) AS r
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
   AND jobs.status = 'running'
@@ -12,8 +13,9 @@ RETURNING r.caller_
 -- extend
 UPDATE jobs
 SET due_at = r.due_at_
-FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::bigint[]) AS r(due_at_, id_, lane_, lease_,
-    caller_)
+FROM
+  (SELECT unnest(?::bigint[]) AS due_at_, unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_,
+      unnest(?::text[]) AS lease_, unnest(?::bigint[]) AS caller_) AS r
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
   AND jobs.status = 'running'
@@ -31,7 +33,8 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     events.content_type AS events_content_type, events.headers AS events_headers,
     events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
     events.encoding AS events_encoding
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, lane_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS lease_) AS r, jobs
 JOIN events ON events.id = jobs.event_id
 WHERE jobs.id = r.id_
   AND jobs.lane = r.lane_
@@ -150,14 +153,16 @@ LIMIT ?::bigint
 -- drain_jobs
 DELETE
 FROM jobs
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status NOT IN ('completed', 'canceled')
 
 -- drain_attempts
 DELETE
 FROM attempts
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE attempts.job_id = r.id_
   AND NOT EXISTS
   (SELECT 1
@@ -176,7 +181,8 @@ LIMIT ?::bigint
 -- drained_places
 DELETE
 FROM line_places
-USING unnest(?::text[], ?::bigint[]) AS r(line_, place_)
+USING
+  (SELECT unnest(?::text[]) AS line_, unnest(?::bigint[]) AS place_) AS r
 WHERE line_places.line = r.line_
   AND line_places.place = r.place_
   AND NOT EXISTS

@@ -37,7 +37,8 @@ ORDER BY events.id
 -- purge_jobs
 DELETE
 FROM jobs
-USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+USING
+  (SELECT unnest(?::text[]) AS id_, unnest(?::bigint[]) AS before_) AS r
 WHERE jobs.id = r.id_
   AND jobs.finished_at < r.before_
   AND NOT EXISTS
@@ -49,7 +50,8 @@ WHERE jobs.id = r.id_
 -- purge_attempts
 DELETE
 FROM attempts
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE attempts.job_id = r.id_
   AND NOT EXISTS
   (SELECT 1
@@ -59,7 +61,8 @@ WHERE attempts.job_id = r.id_
 -- purge_events
 DELETE
 FROM events
-USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+USING
+  (SELECT unnest(?::text[]) AS id_, unnest(?::bigint[]) AS before_) AS r
 WHERE events.id = r.id_
   AND events.created_at < r.before_
   AND NOT EXISTS
@@ -74,14 +77,16 @@ WHERE events.id = r.id_
 -- purge_runs
 DELETE
 FROM runs
-USING unnest(?::text[], ?::bigint[]) AS r(id_, before_)
+USING
+  (SELECT unnest(?::text[]) AS id_, unnest(?::bigint[]) AS before_) AS r
 WHERE runs.id = r.id_
   AND runs.finished_at < r.before_
 
 -- purge_steps
 DELETE
 FROM steps
-USING unnest(?::text[]) AS r(run_)
+USING
+  (SELECT unnest(?::text[]) AS run_) AS r
 WHERE steps.run_id = r.run_
   AND NOT EXISTS
   (SELECT 1
@@ -91,7 +96,8 @@ WHERE steps.run_id = r.run_
 -- purge_texts
 DELETE
 FROM step_texts
-USING unnest(?::text[]) AS r(run_)
+USING
+  (SELECT unnest(?::text[]) AS run_) AS r
 WHERE step_texts.run_id = r.run_
   AND NOT EXISTS
   (SELECT 1
@@ -101,7 +107,8 @@ WHERE step_texts.run_id = r.run_
 -- purge_history
 DELETE
 FROM history
-USING unnest(?::text[]) AS r(run_)
+USING
+  (SELECT unnest(?::text[]) AS run_) AS r
 WHERE history.run_id = r.run_
   AND NOT EXISTS
   (SELECT 1
@@ -111,7 +118,8 @@ WHERE history.run_id = r.run_
 -- purge_callbacks
 DELETE
 FROM callbacks
-USING unnest(?::text[]) AS r(run_)
+USING
+  (SELECT unnest(?::text[]) AS run_) AS r
 WHERE callbacks.run_id = r.run_
   AND NOT EXISTS
   (SELECT 1
@@ -127,7 +135,8 @@ LIMIT ?::bigint
 -- delete_attempts
 DELETE
 FROM attempts
-USING unnest(?::text[], ?::text[]) AS r(id_, lease_)
+USING
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r
 WHERE attempts.job_id = r.id_
   AND attempts.lease = r.lease_
   AND NOT EXISTS
@@ -144,7 +153,8 @@ LIMIT ?::bigint
 -- delete_steps
 DELETE
 FROM steps
-USING unnest(?::text[]) AS r(id_)
+USING
+  (SELECT unnest(?::text[]) AS id_) AS r
 WHERE steps.id = r.id_
   AND NOT EXISTS
   (SELECT 1
@@ -160,7 +170,8 @@ LIMIT ?::bigint
 -- delete_texts
 DELETE
 FROM step_texts
-USING unnest(?::text[], ?::text[]) AS r(run_, name_)
+USING
+  (SELECT unnest(?::text[]) AS run_, unnest(?::text[]) AS name_) AS r
 WHERE step_texts.run_id = r.run_
   AND step_texts.name = r.name_
   AND NOT EXISTS
@@ -177,7 +188,8 @@ LIMIT ?::bigint
 -- delete_history
 DELETE
 FROM history
-USING unnest(?::text[], ?::bigint[]) AS r(run_, seq_)
+USING
+  (SELECT unnest(?::text[]) AS run_, unnest(?::bigint[]) AS seq_) AS r
 WHERE history.run_id = r.run_
   AND history.seq = r.seq_
   AND NOT EXISTS
@@ -194,7 +206,8 @@ LIMIT ?::bigint
 -- delete_callbacks
 DELETE
 FROM callbacks
-USING unnest(?::text[]) AS r(hash_)
+USING
+  (SELECT unnest(?::text[]) AS hash_) AS r
 WHERE callbacks.token_hash = r.hash_
   AND NOT EXISTS
   (SELECT 1

@@ -1,10 +1,12 @@
 -- hold_events
 SELECT events.id AS event
-FROM unnest(?::text[]) AS r(id_), events
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, events
 WHERE events.id = r.id_
 FOR UPDATE OF events
 
 -- replayed
 SELECT jobs.id AS job
-FROM unnest(?::text[]) AS r(id_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, jobs
 WHERE jobs.id = r.id_

@@ -1,7 +1,8 @@
 -- insert_definitions
 INSERT INTO definitions (hash, body)
 SELECT r.hash_, r.body_
-FROM unnest(?::text[], ?::text[]) AS r(hash_, body_)
+FROM
+  (SELECT unnest(?::text[]) AS hash_, unnest(?::text[]) AS body_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 
@@ -10,8 +11,9 @@ INSERT INTO runs (id, workflow, event_id, definition, status, epoch, seq, step, 
     created_at, started_at, finished_at, written, writers)
 SELECT r.id_, r.workflow_, jobs.event_id, r.definition_, 'pending', 1, 0, r.step_, NULL, '', r.deadline_at_,
     jobs.created_at, NULL, NULL, 0, NULL
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(id_, workflow_,
-    definition_, step_, deadline_at_, job_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS workflow_, unnest(?::text[]) AS definition_,
+      unnest(?::text[]) AS step_, unnest(?::bigint[]) AS deadline_at_, unnest(?::text[]) AS job_) AS r, jobs
 WHERE jobs.id = r.job_
 ON CONFLICT DO NOTHING
 
@@ -20,7 +22,8 @@ INSERT INTO steps (id, run_id, epoch, parent_id, branch, path, name, type, statu
     error, carry, fan, leaf_of, started_at, finished_at, state_in, output_in)
 SELECT r.id_, runs.id, 1, NULL, '', runs.step, runs.step, r.type_, 'ready', 0, NULL, NULL, '', '', '', NULL,
     runs.created_at, NULL, NULL, NULL
-FROM unnest(?::text[], ?::text[], ?::text[]) AS r(id_, type_, run_), runs
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS type_, unnest(?::text[]) AS run_) AS r, runs
 WHERE runs.id = r.run_
 ON CONFLICT DO NOTHING
 
@@ -76,7 +79,8 @@ SELECT steps.id AS steps_id, steps.run_id AS steps_run_id, steps.epoch AS steps_
         above4.error AS above4_error, above4.carry AS above4_carry, above4.fan AS above4_fan,
         above4.leaf_of AS above4_leaf_of, above4.started_at AS above4_started_at,
         above4.finished_at AS above4_finished_at
-FROM unnest(?::text[]) AS r(id_), steps
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, steps
 JOIN runs ON runs.id = steps.run_id
 LEFT JOIN steps AS above0 ON above0.id = steps.parent_id
 LEFT JOIN steps AS above1 ON above1.id = above0.parent_id
@@ -110,7 +114,8 @@ SELECT steps.id AS steps_id, steps.run_id AS steps_run_id, steps.epoch AS steps_
     steps.leaf_of AS steps_leaf_of, steps.started_at AS steps_started_at,
     steps.finished_at AS steps_finished_at, steps.state_in AS steps_state_in,
     steps.output_in AS steps_output_in
-FROM unnest(?::text[]) AS r(id_), steps
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, steps
 WHERE steps.id = r.id_
 
 -- survey_leaves
@@ -122,7 +127,8 @@ SELECT steps.id AS steps_id, steps.run_id AS steps_run_id, steps.epoch AS steps_
     steps.leaf_of AS steps_leaf_of, steps.started_at AS steps_started_at,
     steps.finished_at AS steps_finished_at, steps.state_in AS steps_state_in,
     steps.output_in AS steps_output_in
-FROM unnest(?::text[]) AS r(parent_), steps
+FROM
+  (SELECT unnest(?::text[]) AS parent_) AS r, steps
 WHERE steps.leaf_of = r.parent_
 
 -- survey_paths
@@ -134,14 +140,16 @@ SELECT steps.id AS steps_id, steps.run_id AS steps_run_id, steps.epoch AS steps_
     steps.leaf_of AS steps_leaf_of, steps.started_at AS steps_started_at,
     steps.finished_at AS steps_finished_at, steps.state_in AS steps_state_in,
     steps.output_in AS steps_output_in
-FROM unnest(?::text[], ?::bigint[], ?::text[]) AS r(run_, epoch_, path_), steps
+FROM
+  (SELECT unnest(?::text[]) AS run_, unnest(?::bigint[]) AS epoch_, unnest(?::text[]) AS path_) AS r, steps
 WHERE steps.run_id = r.run_
   AND steps.epoch = r.epoch_
   AND steps.path = r.path_
 
 -- texts_of
 SELECT step_texts.name, step_texts.body
-FROM unnest(?::text[], ?::text[]) AS r(run_, name_), step_texts
+FROM
+  (SELECT unnest(?::text[]) AS run_, unnest(?::text[]) AS name_) AS r, step_texts
 WHERE step_texts.run_id = r.run_
   AND step_texts.name = r.name_
 

@@ -82,8 +82,9 @@ LIMIT ?::bigint
 -- forget_gates
 DELETE
 FROM gates
-USING unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[]) AS r(lane_, closed_, until_,
-    next_, held_)
+USING
+  (SELECT unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS closed_, unnest(?::bigint[]) AS until_,
+      unnest(?::bigint[]) AS next_, unnest(?::bigint[]) AS held_) AS r
 WHERE gates.lane = r.lane_
   AND gates.failures = 0
   AND gates.stray_since IS NULL

@@ -229,6 +229,7 @@ WHERE lane = ?
 
 -- bases
 SELECT gates.lane, gates.base_us
-FROM unnest(?::text[], ?::text[]) AS r(lane_, taker_), gates
+FROM
+  (SELECT unnest(?::text[]) AS lane_, unnest(?::text[]) AS taker_) AS r, gates
 WHERE gates.lane = r.lane_
   AND gates.taker = r.taker_

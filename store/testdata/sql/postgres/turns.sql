@@ -1,7 +1,8 @@
 -- insert_turn
 INSERT INTO turns (name, until_at, holder)
 SELECT r.name_, 0, ''
-FROM unnest(?::text[]) AS r(name_)
+FROM
+  (SELECT unnest(?::text[]) AS name_) AS r
 WHERE 1 = 1
 ON CONFLICT DO NOTHING
 

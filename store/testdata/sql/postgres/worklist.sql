@@ -7,14 +7,18 @@ SELECT r.lane_ AS lane,
   ORDER BY due_at
   LIMIT 1) AS due, gates.failures, gates.open_until, gates.closed_at, gates.next_us, gates.moved_by,
       gates.held_since, gates.held_until, gates.opened_at, gates.openings
-FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[]) AS r(lane_, same_lane_, floor_, gate_)
+FROM
+  (SELECT unnest(?::text[]) AS lane_, unnest(?::text[]) AS same_lane_, unnest(?::bigint[]) AS floor_,
+      unnest(?::text[]) AS gate_) AS r
 LEFT JOIN gates ON gates.lane = r.gate_
 
 -- insert_attempts
 INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
 SELECT jobs.id, jobs.lease, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_
-FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[],
-    ?::text[]) AS r(attempt_, status_code_, error_, response_, duration_ms_, created_at_, id_, lease_), jobs
+FROM
+  (SELECT unnest(?::bigint[]) AS attempt_, unnest(?::bigint[]) AS status_code_, unnest(?::text[]) AS error_,
+      unnest(?::text[]) AS response_, unnest(?::bigint[]) AS duration_ms_, unnest(?::bigint[]) AS created_at_,
+      unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -26,9 +30,11 @@ INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, dura
     sent_body)
 SELECT jobs.id, jobs.lease, r.attempt_, r.status_code_, r.error_, r.response_, r.duration_ms_, r.created_at_,
     r.exchange_, r.sent_body_
-FROM unnest(?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::text[],
-    ?::text[], ?::text[]) AS r(attempt_, status_code_, error_, response_, duration_ms_, created_at_,
-    exchange_, sent_body_, id_, lease_), jobs
+FROM
+  (SELECT unnest(?::bigint[]) AS attempt_, unnest(?::bigint[]) AS status_code_, unnest(?::text[]) AS error_,
+      unnest(?::text[]) AS response_, unnest(?::bigint[]) AS duration_ms_, unnest(?::bigint[]) AS created_at_,
+      unnest(?::text[]) AS exchange_, unnest(?::text[]) AS sent_body_, unnest(?::text[]) AS id_,
+      unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -38,9 +44,11 @@ ON CONFLICT DO NOTHING
 -- insert_events_if
 INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 SELECT r.event_, r.source_, r.type_, r.payload_, r.content_type_, r.headers_, r.delivery_id_, r.created_at_
-FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
-    ?::text[], ?::text[]) AS r(event_, source_, type_, payload_, content_type_, headers_, delivery_id_,
-    created_at_, id_, lease_), jobs
+FROM
+  (SELECT unnest(?::text[]) AS event_, unnest(?::text[]) AS source_, unnest(?::text[]) AS type_,
+      unnest(?::text[]) AS payload_, unnest(?::text[]) AS content_type_, unnest(?::text[]) AS headers_,
+      unnest(?::text[]) AS delivery_id_, unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS id_,
+      unnest(?::text[]) AS lease_) AS r, jobs
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -51,15 +59,18 @@ ON CONFLICT DO NOTHING
 UPDATE jobs
 SET status = r.status_, attempt = r.attempt_, due_at = r.due_at_, lease = NULL, last_error = r.last_error_,
     finished_at = r.finished_at_
-FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[]) AS r(status_,
-    attempt_, due_at_, last_error_, finished_at_, id_, lease_)
+FROM
+  (SELECT unnest(?::text[]) AS status_, unnest(?::bigint[]) AS attempt_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::text[]) AS last_error_, unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS id_,
+      unnest(?::text[]) AS lease_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
 
 -- settled
 SELECT attempts.job_id, attempts.lease
-FROM unnest(?::text[], ?::text[]) AS r(id_, lease_), attempts
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r, attempts
 WHERE attempts.job_id = r.id_
   AND attempts.lease = r.lease_
 
