@@ -114,14 +114,17 @@ test: deps ## run everything: all tests, then the race detector; fuzz each targe
 	$(MAKE) race-served
 
 # The tests of whole programs: the end-to-end stories, and beside them the others, with the stories that
-# run under the race detector.
+# run under the race detector. The functions' tests have the deadlines of functions, a few seconds, and
+# many share one server of D1, which has one thread: where it gets a tenth of a processor, they fail.
+# So they follow.
 .PHONY: programs stories others
 programs:
 	$(MAKE) -j2 stories others
+	$(TESTED) ./functions/e2e
 stories:
 	$(TESTED) -skip '$(ATTACKS)' ./cmd/gateway/e2e
 others:
-	$(TESTED) -p 1 -skip '$(ATTACKS)' ./cmd/bench ./functions/e2e
+	$(TESTED) ./cmd/bench
 	$(MAKE) race-programs
 
 # What runs beside them: tests under the race detector that need no database server, since each
