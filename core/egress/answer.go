@@ -39,7 +39,9 @@ func refusal(answer *gatewayv1.DeliverResponse) string {
 func fail(ctx context.Context, err error, ch *channel, p *progress, trailer rpcmeta.MD, start time.Time) worker.Reply {
 	st := status.Convert(err)
 	late := isLate(ctx, st) && (st.Code() == codes.DeadlineExceeded || st.Code() == codes.Canceled)
-	if late || !p.isReceivers(st) {
+	// grpc sends a call again on a new connection if none of it was sent. If that connection ends too,
+	// the error may be a bare EOF and no status.
+	if late || err == io.EOF || !p.isReceivers(st) {
 		return worker.Reply{Error: explainCall(ctx, st, ch, p, start)}
 	}
 	return worker.Reply{

@@ -211,7 +211,9 @@ func (l *link) note(ctx context.Context, err error) {
 // end returns the error of the connection that grpc's message names, or nil for any other
 // message.
 func (l *link) end(message string) error {
-	if message == "transport is closing" { // it had ended before the call came
+	switch message {
+	case "transport is closing", // it had ended before the call came
+		io.EOF.Error(): // it ended before the message was sent
 		return io.EOF
 	}
 	l.mu.Lock()

@@ -139,6 +139,7 @@ func TestWatchedConn(t *testing.T) {
 		"error reading from server: " + err.Error(): err,
 		err.Error():            err,
 		"transport is closing": io.EOF,
+		"EOF":                  io.EOF,
 		"error reading server preface: http2: frame too large": nil,
 		"error reading from server: EOF":                       nil, // of another connection
 	} {
@@ -152,5 +153,20 @@ func TestWatchedConn(t *testing.T) {
 	raw.Close()
 	if _, err := conn.Write([]byte("x")); !errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("Write() = %v, want it closed, and no addresses", err)
+	}
+}
+
+// TestGRPCBareEOF: grpc sent a call twice, and both connections ended. The error that it returns
+// then is no status, and names nothing that happened.
+func TestGRPCBareEOF(t *testing.T) {
+	var sent, ended progress
+	sent.sent.Store(true)
+	ended.sent.Store(true)
+	ended.ended.Store(true)
+	for name, p := range map[string]*progress{"sent": &sent, "with a status of the second connection": &ended} {
+		got := fail(t.Context(), io.EOF, new(channel), p, nil, time.Now())
+		if want := "protocol: connection closed before there was an answer"; got.Error != want {
+			t.Errorf("%s: error %q, want %q", name, got.Error, want)
+		}
 	}
 }
