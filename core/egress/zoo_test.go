@@ -176,11 +176,11 @@ func TestTimeoutInWords(t *testing.T) {
 			defer cancel()
 			sooner, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 			defer cancel()
-			time.Sleep(11 * time.Millisecond)
-			if got := late(ctx, time.Now()); got != want {
+			start := time.Now().Add(11 * time.Millisecond)
+			if got := late(ctx, start); got != want {
 				t.Errorf("late(of %v) = %q, want %q", limit, got, want)
 			}
-			if got, want := late(sooner, time.Now()), "no answer within 189ms"; got != want {
+			if got, want := late(sooner, start), "no answer within 189ms"; got != want {
 				t.Errorf("late(of 200ms in %v) = %q, want %q", limit, got, want)
 			}
 		})
