@@ -436,10 +436,19 @@ func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(schemaSteps[n])).with()}, stmts...)
 	}
 	_, err := s.conn.Batch(ctx, s.withSchemaLock(stmts...)...)
-	if err != nil {
-		if done, failed := s.createAndReadSteps(ctx); failed == nil && done[n] {
-			return nil
-		}
+	if err == nil {
+		return nil
+	}
+	made, failed := s.createAndReadSteps(ctx)
+	// Processes that migrate at the same time may be too much for the database.
+	for try := 1; try < 3 && Definite(err) && core.IsKind(failed, core.Unavailable); try++ {
+		made, failed = s.createAndReadSteps(ctx)
+	}
+	switch {
+	case failed == nil && made[n]:
+		return nil
+	case core.IsKind(failed, core.Unavailable) && Definite(err):
+		return failed // the step may be made
 	}
 	return err
 }

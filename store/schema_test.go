@@ -1,11 +1,15 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eventgateway/gateway/core"
 )
 
 // TestStepNames: each schema step has a name of its own, under which "gateway migrate" lists
@@ -47,5 +51,46 @@ func TestColumnRecipe(t *testing.T) {
 		if sql := d.sql(found[1] + " name {int}, {text}, {key}"); strings.Contains(sql, "{") {
 			t.Errorf("%s does not replace all fragments: %s", d.Name, sql)
 		}
+	}
+}
+
+// A migratedByOther is a database in which another process makes each step first: a step fails, and is
+// found made. The first few reads after it fail, as on a database under load.
+type migratedByOther struct {
+	made     int64 // number of steps
+	failures int   // how many reads fail after a step
+	left     int
+}
+
+func (m *migratedByOther) Close() error { return nil }
+
+func (m *migratedByOther) Batch(_ context.Context, stmts ...Stmt) ([]Result, error) {
+	if stmts[0].Name != "schema_read" {
+		m.made, m.left = m.made+1, m.failures
+		return nil, errors.New("duplicate column name")
+	}
+	if m.left > 0 {
+		m.left--
+		return nil, Unavailable(errors.New("deadline exceeded"))
+	}
+	var rows [][]any
+	for n := range m.made {
+		rows = append(rows, []any{n + 1})
+	}
+	return []Result{{Rows: rows}}, nil
+}
+
+// TestStepsOfAnotherProcess: a step that another process has made is no error. If the database cannot
+// say so, Migrate reports that, and not the error of the step.
+func TestStepsOfAnotherProcess(t *testing.T) {
+	for _, failures := range []int{0, 1, 2} {
+		s := New(&migratedByOther{failures: failures}, SQLite, core.SystemClock)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Errorf("Migrate, where %d reads fail after each step = %v, want none", failures, err)
+		}
+	}
+	s := New(&migratedByOther{failures: 100}, SQLite, core.SystemClock)
+	if err := s.Migrate(t.Context()); !core.IsKind(err, core.Unavailable) || strings.Contains(err.Error(), "duplicate") {
+		t.Errorf("Migrate, where all reads fail = %v, want that the database is unavailable", err)
 	}
 }
