@@ -48,7 +48,7 @@ func TestInsertsAreInTheGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insert, found := regexp.MustCompile(`(\w+): +(?:d\.returningRows\()?(?:onPicks\(|writing\("\w+", d\.insert(?:IfAbsent)?\("(?:jobs|events)")`), 0
+	insert, found := regexp.MustCompile(`(\w+): +(?:d\.returningRows\()?(?:onPicks\(|writing\("\w+", d\.insert(?:IfAbsent|Once)?\("(?:jobs|events)")`), 0
 	for _, source := range sources {
 		text, err := os.ReadFile(source)
 		if err != nil {
@@ -60,8 +60,8 @@ func TestInsertsAreInTheGuide(t *testing.T) {
 			}
 		}
 	}
-	if found != 14 {
-		t.Errorf("%d statements insert jobs or events, and %s counts 10 and 4: correct it, and this number", found, path)
+	if found != 16 {
+		t.Errorf("%d statements insert jobs or events, and %s counts 12 and 4: correct it, and this number", found, path)
 	}
 }
 
@@ -83,6 +83,10 @@ func TestRowPlaces(t *testing.T) {
 		{q.insertJobIf, "job_key_", jobRowKey},
 		{q.insertLaterIf, "lane_", jobRowLane},
 		{q.insertLaterIf, "job_key_", jobRowKey},
+		{q.insertKeylessIf, "lane_", jobRowLane},
+		{q.insertKeylessIf, "job_key_", jobRowKey},
+		{q.insertKeylessLaterIf, "lane_", jobRowLane},
+		{q.insertKeylessLaterIf, "job_key_", jobRowKey},
 		{q.insertEvent, "source_", eventRowSource},
 		{q.insertEvent, "delivery_id_", eventRowDeliveryID},
 		{q.insertDefinition, "hash_", keyColumn},

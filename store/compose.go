@@ -15,6 +15,18 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 	return d.insert(into, columns, selection, from, where) + " " + d.sql("{on_conflict "+into+"."+key+"}")
 }
 
+// insertOnce is insertIfAbsent for rows with an id, and without another key, that no other batch has
+// and that the batch has once. A row whose id exists was inserted by an earlier sending of the same
+// batch. If that has not committed yet, a statement before this one has to wait for it, or this one
+// is refused.
+func (d Dialect) insertOnce(into, columns, selection, from, where string) string {
+	if d.unlessStored == "" {
+		return d.insertIfAbsent(into, columns, selection, from, where, "id")
+	}
+	unless := strings.ReplaceAll(d.unlessStored, "$table", into)
+	return d.insert(into, columns, selection, from, strings.Join(nonEmpty(where, unless), " AND "))
+}
+
 // insert is an INSERT of the rows that selection yields from the row source, joined with the
 // table from if there is one. A row whose key exists is an error.
 func (d Dialect) insert(into, columns, selection, from, where string) string {
@@ -92,6 +104,17 @@ func (d Dialect) selectRanges(columns string) string {
 func (d Dialect) updateRows(table, set, where string) string {
 	source := d.bindRows(&set, &where)
 	return strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)
+}
+
+// updateAndInsert is updateRows that also inserts a row into another table for each row that it
+// changed. It is empty on databases that cannot do that, see insertUpdatedSQL.
+func (d Dialect) updateAndInsert(table, set, where, into, columns, values string) string {
+	if d.insertUpdatedSQL == "" {
+		return ""
+	}
+	source := d.bindRows(&set, &where, &values)
+	update := strings.NewReplacer("$table", table, "$set", set, "$rows", source, "$where", where).Replace(d.updateSQL)
+	return strings.NewReplacer("$update", update, "$values", values, "$table", into, "$columns", columns).Replace(d.insertUpdatedSQL)
 }
 
 // updateCounted is updateRows for callers that each need the exact number of the rows that they

@@ -74,6 +74,11 @@ type Dialect struct {
 	// INSERT IGNORE would turn other errors into warnings as well.
 	onConflict string
 
+	// unlessStored is the condition of an INSERT into $table that no row has the id of a new one, see
+	// insertOnce. PostgreSQL only: there ON CONFLICT takes a lock for each row and looks for its keys
+	// twice. The subquery has one value, so no plan can read the table in full.
+	unlessStored string
+
 	// insertInto begins an INSERT, if not with "INSERT INTO ". SQLite: "INSERT OR FAIL INTO ".
 	insertInto string
 
@@ -170,6 +175,10 @@ type Dialect struct {
 	// the condition $where; $set are the assignments. $key is the first column of the primary
 	// key, or a list of all, $keys the same columns with the name of the table, and $index the index by which a DELETE finds its rows.
 	updateSQL, deleteSQL string
+
+	// insertUpdatedSQL inserts a row into $table for each row that $update changes; $values are the
+	// values of its $columns. PostgreSQL only: elsewhere an UPDATE returns no rows.
+	insertUpdatedSQL string
 
 	// pickSQL selects rows to change, as a row handle, and keeps other transactions off them;
 	// updatePickedSQL changes these and no others: $table, $set, $pick. Together they are a
@@ -286,6 +295,7 @@ var Postgres = Dialect{
 	// an event's jobs by the primary key, through all jobs.
 	extraColumns:      map[string]string{"jobs_event": ", id"},
 	onConflict:        "ON CONFLICT DO NOTHING",
+	unlessStored:      "(SELECT stored.id FROM $table AS stored WHERE stored.id = r.id) IS NULL",
 	lockRows:          "FOR UPDATE OF %s",
 	lockConflict:      "ON CONFLICT (stripe) DO UPDATE SET stripe = line_locks.stripe WHERE FALSE",
 	insertOrder:       map[string]string{"events": "ORDER BY 2, 7, 1", "jobs": "ORDER BY 3, 4, 1", "line_locks": "ORDER BY 1"},
@@ -299,6 +309,7 @@ var Postgres = Dialect{
 	returning:         "RETURNING %s",
 	updateSQL:         "UPDATE $table SET $set FROM $rows WHERE $where",
 	deleteSQL:         "DELETE FROM $table USING $rows WHERE $where",
+	insertUpdatedSQL:  "WITH updated AS ($update RETURNING $values) INSERT INTO $table ($columns) SELECT * FROM updated",
 	pickSQL:           "SELECT ctid AS handle $pick FOR UPDATE SKIP LOCKED",
 	updatePickedSQL:   "WITH picked AS MATERIALIZED ($pick) UPDATE $table SET $set WHERE ctid = ANY(ARRAY(SELECT handle FROM picked))",
 	schemaLockSQL:     "SELECT pg_advisory_xact_lock(8888118118118)",

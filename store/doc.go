@@ -159,6 +159,9 @@
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
 //     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
 //     A Cancel locks jobs alone, and skips locked ones: see cancel.go.
+//   - On PostgreSQL a Settle without failures settles its jobs in the statement that inserts their
+//     attempts, and locks gates before that: those whose count of failures it sets to 0. It can
+//     only wait for a Settle of the same job.
 //
 // # Held sources
 //

@@ -177,12 +177,12 @@ func newExpressSQL(d Dialect) expressSQL {
 	}
 	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return expressSQL{
-		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertIfAbsent("jobs", jobColumns+", scheduled_at",
+		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertOnce("jobs", jobColumns+", scheduled_at",
 			`r.id, events.id, r.lane, NULL, `+when("'"+string(core.Running)+"'", "'"+string(core.Available)+"'")+`, `+when("1", "0")+`, r#max_attempts, `+
 				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#created_at, NULL, `+when("r#scheduled_at", "NULL"),
 			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.gate AND (`+isOpen+` OR gates.closed_at > r#ramp AND gates.closed_at <= r#horizon OR gates.held_until > r#free)
 			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#held`,
-			`events.id = r.event_id`, "id")), leasedColumns),
+			`events.id = r.event_id`)), leasedColumns),
 		takenAtOnce: reading("taken_at_once", d.selectRows(leasedColumns, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}
 }

@@ -8,7 +8,7 @@ import (
 // clauses are the words that begin a line, each with the words that may follow it. A nil list
 // permits any word.
 var clauses = map[string][]string{
-	"SELECT": nil, "(SELECT": nil, "FROM": nil, "WHERE": nil, "AND": nil, "SET": nil, "VALUES": nil, "LIMIT": nil, "UNION": nil,
+	"SELECT": nil, "(SELECT": nil, "(UPDATE": nil, "INSERT": nil, "FROM": nil, "WHERE": nil, "AND": nil, "SET": nil, "VALUES": nil, "LIMIT": nil, "UNION": nil,
 	"JOIN": nil, "STRAIGHT_JOIN": nil, "USING": nil, "UPDATE": nil, "RETURNING": nil,
 	"ORDER": {"BY"}, "LEFT": {"JOIN"}, "CROSS": {"JOIN"}, "FOR": {"UPDATE"}, "ON": {"CONFLICT", "DUPLICATE"},
 }
@@ -53,8 +53,13 @@ func formatSQL(sql string) string {
 func (l *layout) begins(words []string, i int) bool {
 	next := append(slices.Clone(words[i+1:]), "")[0]
 	follow, clause := clauses[words[i]]
-	within := len(l.open) == 0 || l.open[len(l.open)-1] || words[i] == "(SELECT"
+	within := len(l.open) == 0 || l.open[len(l.open)-1] || hasClauses(words[i])
 	return clause && within && (follow == nil || slices.Contains(follow, next)) && !slices.Contains(notAfter[words[i]], words[i-1])
+}
+
+// hasClauses reports whether the text in a parenthesis has clauses, by the word that begins it.
+func hasClauses(w string) bool {
+	return strings.HasPrefix(w, "(SELECT") || strings.HasPrefix(w, "(UPDATE")
 }
 
 // nest updates the open parentheses by those of a word.
@@ -65,7 +70,7 @@ func (l *layout) nest(w string) {
 	for i, c := range w {
 		switch c {
 		case '(':
-			l.open = append(l.open, strings.HasPrefix(w[i:], "(SELECT"))
+			l.open = append(l.open, hasClauses(w[i:]))
 		case ')':
 			l.open = l.open[:len(l.open)-1]
 		}
@@ -88,7 +93,7 @@ func (l *layout) end(next string) {
 			l.indent += 2
 		}
 	}
-	if next == "AND" || next == "(SELECT" || next == "column" {
+	if next == "AND" || hasClauses(next) || next == "column" {
 		l.indent += 2
 	}
 }

@@ -128,21 +128,43 @@ func eventRow(e core.Event) []any {
 }
 
 // jobStmts insert the jobs of an arrival, delayed ones by a statement of their own. If the event
-// is certain to be stored the rows are plain values. Otherwise each row is joined with its event,
-// so that the jobs of a duplicate are not stored.
+// is certain to be stored the rows are plain values, and no job has a key. Otherwise each row is
+// joined with its event, so that the jobs of a duplicate are not stored.
 func (s *Store) jobStmts(a core.Arrival, certain bool) (stmts []Stmt) {
+	add := func(st statement, rows [][]any) {
+		if len(rows) > 0 {
+			stmts = append(stmts, st.on(rows...))
+		}
+	}
 	ready, later := jobRows(a, certain)
-	insert, insertLater := s.sql.insertJobIf, s.sql.insertLaterIf
 	if certain {
-		insert, insertLater = s.sql.insertJob, s.sql.insertLater
+		add(s.sql.insertJob, ready)
+		add(s.sql.insertLater, later)
+		return stmts
 	}
-	if len(ready) > 0 {
-		stmts = append(stmts, insert.on(ready...))
-	}
-	if len(later) > 0 {
-		stmts = append(stmts, insertLater.on(later...))
-	}
+	ready, keyed := withoutKeys(ready)
+	later, keyedLater := withoutKeys(later)
+	add(s.sql.insertKeylessIf, ready)
+	add(s.sql.insertKeylessLaterIf, later)
+	add(s.sql.insertJobIf, keyed)
+	add(s.sql.insertLaterIf, keyedLater)
 	return stmts
+}
+
+// withoutKeys separates the rows of jobs without a key from the others.
+func withoutKeys(rows [][]any) (keyless, keyed [][]any) {
+	hasKey := func(row []any) bool { return row[jobRowKey] != nil }
+	if !slices.ContainsFunc(rows, hasKey) {
+		return rows, nil
+	}
+	for _, row := range rows {
+		if hasKey(row) {
+			keyed = append(keyed, row)
+		} else {
+			keyless = append(keyless, row)
+		}
+	}
+	return keyless, keyed
 }
 
 // jobRows returns the rows of the jobs that are due at once, and of the delayed ones. It leaves out
@@ -174,7 +196,8 @@ func jobRows(a core.Arrival, certain bool) (ready, later [][]any) {
 	return ready, later
 }
 
-// The positions in a row of insertJobIf and of insertLaterIf of the columns of the unique index jobs_key.
+// The positions in a row of insertJobIf, and of the three statements like it, of the columns of the
+// unique index jobs_key.
 const (
 	jobRowLane = 1
 	jobRowKey  = 2
@@ -236,6 +259,7 @@ const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AN
 type inboxSQL struct {
 	insertEvent, insertEncoded, dropBare               statement
 	insertJob, insertJobIf, insertLater, insertLaterIf statement
+	insertKeylessIf, insertKeylessLaterIf              statement
 	stored, delivered, deliveredAs, keyedAs            statement
 }
 
@@ -246,14 +270,18 @@ func newInboxSQL(d Dialect) inboxSQL {
 		insertEncoded: writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id")),
 
-		insertJob:   writing("insert_jobs", d.insertIfAbsent("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "", "id")),
-		insertLater: writing("insert_scheduled_jobs", d.insertIfAbsent("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "", "id")),
+		insertJob:   writing("insert_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "")),
+		insertLater: writing("insert_scheduled_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "")),
 
 		// A row without its event is left out, since the join finds none.
 		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns, newJobs("events.id", core.Available),
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
 		insertLaterIf: writing("insert_scheduled_jobs_if", d.insertIfAbsent("jobs", jobColumns, newJobs("events.id", core.Scheduled),
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
+		insertKeylessIf: writing("insert_keyless_jobs_if", d.insertOnce("jobs", jobColumns, newJobs("events.id", core.Available),
+			"events{use PRIMARY}", `events.id = r.event_id`)),
+		insertKeylessLaterIf: writing("insert_keyless_scheduled_jobs_if", d.insertOnce("jobs", jobColumns, newJobs("events.id", core.Scheduled),
+			"events{use PRIMARY}", `events.id = r.event_id`)),
 
 		// An event whose jobs all repeat known keys is deleted again. Only the INSERTs tell for
 		// certain which keys are known.

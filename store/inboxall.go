@@ -71,11 +71,16 @@ func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, unanswered []core.
 // splitRepeats separates arrivals that repeat the delivery id of an earlier arrival in the same
 // call, and returns the earlier one's id for each. The database cannot tell these: if the
 // earlier arrival is dropped because all its keys are known, its delivery id is found nowhere,
-// and the repeat would be stored.
+// and the repeat would be stored. An arrival that is in the call twice is one of firsts once.
 func splitRepeats(arrivals []core.Arrival) (firsts []core.Arrival, repeats map[core.ID]core.ID) {
 	type delivery struct{ source, id string }
 	seen, repeats := make(map[delivery]core.ID, len(arrivals)), map[core.ID]core.ID{}
+	ids := make(map[core.ID]bool, len(arrivals))
 	for _, a := range arrivals {
+		if ids[a.Event.ID] {
+			continue
+		}
+		ids[a.Event.ID] = true
 		d := delivery{a.Event.Source, a.Event.DeliveryID}
 		if first, ok := seen[d]; ok && d.id != "" {
 			repeats[a.Event.ID] = first
@@ -99,6 +104,8 @@ func (q *statements) acceptOrder() []sortedStatement {
 		{q.insertLater, nil},
 		{q.insertJobIf, []int{jobRowLane, jobRowKey}},
 		{q.insertLaterIf, []int{jobRowLane, jobRowKey}},
+		{q.insertKeylessIf, nil},
+		{q.insertKeylessLaterIf, nil},
 		{q.insertDefinition, []int{keyColumn}},
 		{q.insertRun, nil},
 		{q.insertFirst, nil},
@@ -113,7 +120,8 @@ func (q *statements) acceptOrder() []sortedStatement {
 // withLined adds the statements that store jobs of lines to merged ones, behind the INSERTs of
 // events and of other jobs.
 func (q *statements) withLined(stmts, lined []Stmt) []Stmt {
-	inserts := []string{q.insertEvent.name, q.insertEncoded.name, q.insertJob.name, q.insertLater.name, q.insertJobIf.name, q.insertLaterIf.name}
+	inserts := []string{q.insertEvent.name, q.insertEncoded.name, q.insertJob.name, q.insertLater.name, q.insertJobIf.name, q.insertLaterIf.name,
+		q.insertKeylessIf.name, q.insertKeylessLaterIf.name}
 	at := slices.IndexFunc(stmts, func(s Stmt) bool { return !slices.Contains(inserts, s.Name) })
 	if at < 0 {
 		at = len(stmts)

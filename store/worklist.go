@@ -167,31 +167,54 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 // that an outcome causes, and verdicts for gates. lanes are the lanes whose gates are read
 // after it, if there are any.
 func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int, lanes [][]any) {
-	ends := make([][]any, len(outcomes))
-	var events, jobs [][]any
-	for i, o := range outcomes {
-		ends[i] = settleRow(o)
-		if o.GivesRise != nil {
-			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
-			ready, _ := jobRows(*o.GivesRise, false) // alerts are never delayed
-			jobs = append(jobs, ready...)
-		}
-	}
-	stmts = append(stmts, s.insertAttempts(outcomes))
-	if len(events) > 0 {
-		stmts = append(stmts, s.sql.insertEventIf.on(events...))
-	}
-	if len(jobs) > 0 {
-		stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
-	}
 	moves, lanes := s.gateStmts(outcomes)
-	stmts = append(append(stmts, moves...), s.sql.settle.on(ends...))
+	if len(lanes) == 0 && s.sql.settleAtOnce.sql != "" && !slices.ContainsFunc(outcomes, leavesMore) {
+		stmts = append(moves, s.settleAtOnce(outcomes))
+	} else {
+		stmts = append(append(s.heldStmts(outcomes), moves...), s.sql.settle.on(settleRows(outcomes)...))
+	}
 	settled = len(stmts) - 1
 	stmts = append(stmts, s.lineEndStmts(outcomes)...)
 	if len(lanes) > 0 {
 		stmts = append(stmts, s.sql.gates.on(lanes...))
 	}
 	return stmts, settled, lanes
+}
+
+// leavesMore reports whether an outcome leaves more than its job and an attempt without an exchange.
+func leavesMore(o core.Outcome) bool { return o.GivesRise != nil || o.Attempt.Exchange != nil }
+
+// settleAtOnce ends the leases and inserts the attempts in one statement, which locks each job once.
+// Outcomes that count as failures, or cause an event, are not settled this way: the lock that comes
+// with an attempt ensures that they leave nothing if the lease is lost before the statement settle. A
+// success may set a count of failures to 0 although its lease is lost in the next moment.
+func (s *Store) settleAtOnce(outcomes []core.Outcome) Stmt {
+	rows := settleRows(outcomes)
+	for i, o := range outcomes {
+		a := o.Attempt
+		rows[i] = append(rows[i], int64(a.StatusCode), a.Response, a.Duration.Milliseconds(), millis(a.StartedAt))
+	}
+	return s.sql.settleAtOnce.on(rows...)
+}
+
+// heldStmts insert the attempts of outcomes, and the events that they cause.
+func (s *Store) heldStmts(outcomes []core.Outcome) []Stmt {
+	var events, jobs [][]any
+	for _, o := range outcomes {
+		if o.GivesRise != nil {
+			events = append(events, append(eventRow(o.GivesRise.Event), string(o.JobID), string(o.Lease)))
+			ready, _ := jobRows(*o.GivesRise, false) // alerts are never delayed
+			jobs = append(jobs, ready...)
+		}
+	}
+	stmts := []Stmt{s.insertAttempts(outcomes)}
+	if len(events) > 0 {
+		stmts = append(stmts, s.sql.insertEventIf.on(events...))
+	}
+	if len(jobs) > 0 {
+		stmts = append(stmts, s.sql.insertJobIf.on(jobs...))
+	}
+	return stmts
 }
 
 // lostOutcomes returns the jobs whose outcomes were not stored, because the lease was lost. The
@@ -246,14 +269,18 @@ func attemptRow(o *core.Outcome, recorded bool) []any {
 	return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response, a.Duration.Milliseconds(), millis(a.StartedAt), exchange, body, job, lease}
 }
 
-// settleRow is a row of settle. A finished job has no due time, which takes it out of
+// settleRows are rows of settle. A finished job has no due time, which takes it out of
 // jobs_waiting.
-func settleRow(o core.Outcome) []any {
-	due, finished := millis(o.DueAt), any(nil)
-	if o.Status.Finished() {
-		due, finished = nil, millis(o.At)
+func settleRows(outcomes []core.Outcome) [][]any {
+	rows := make([][]any, len(outcomes))
+	for i, o := range outcomes {
+		due, finished := millis(o.DueAt), any(nil)
+		if o.Status.Finished() {
+			due, finished = nil, millis(o.At)
+		}
+		rows[i] = []any{string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished, string(o.JobID), string(o.Lease)}
 	}
-	return []any{string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished, string(o.JobID), string(o.Lease)}
+	return rows
 }
 
 // Release gives jobs back untried. See core.Worklist. The probe of an open breaker ends first,
@@ -300,9 +327,12 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 // twice.
 const heldGuard = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
 
+// settledJob are the assignments of settle.
+const settledJob = `status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`
+
 // worklistSQL are the statements of the Worklist, except Take's.
 type worklistSQL struct {
-	due, insertAttempt, insertRecorded, insertEventIf, settle, settled, release, recover statement
+	due, insertAttempt, insertRecorded, insertEventIf, settle, settleAtOnce, settled, release, recover statement
 }
 
 func newWorklistSQL(d Dialect) worklistSQL {
@@ -325,8 +355,9 @@ func newWorklistSQL(d Dialect) worklistSQL {
 		insertEventIf: writing("insert_events_if", d.insertIfAbsent("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", heldGuard, "id")),
 
-		settle: writing("settle", d.updateRows("jobs",
-			`status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`, heldGuard)),
+		settle: writing("settle", d.updateRows("jobs", settledJob, heldGuard)),
+		settleAtOnce: writing("settle_at_once", d.updateAndInsert("jobs", settledJob, heldGuard,
+			"attempts", attemptColumns, `jobs.id, r.lease, r#attempt, r#status_code, r.last_error, r.response, r#duration_ms, r#started_at`)),
 
 		// The attempts that exist for pairs of job and lease.
 		settled: reading("settled", d.selectRows(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),

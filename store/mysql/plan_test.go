@@ -194,6 +194,7 @@ var wanted = map[string]map[string]string{
 	"recover":                  {"jobs": "jobs_waiting"},
 	"depth":                    {"jobs": "jobs_waiting"},
 	"insert_jobs_if":           {"events": "PRIMARY"},
+	"insert_keyless_jobs_if":   {"events": "PRIMARY"},
 	"delivered":                {"events": "events_delivery"},
 	"delivered_as":             {"events": "events_delivery", "jobs": "jobs_event"},
 	"keyed_as":                 {"jobs": "jobs_key"},

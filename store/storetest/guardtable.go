@@ -23,10 +23,11 @@ var guards = slices.Concat(basicGuards, lineGuards, sourceGuards)
 var basicGuards = []guard{
 	// Leases and row locks: a worker stores results only of jobs that it holds, and takers do not
 	// wait for each other.
-	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "release", "claimed", "claimed_lined", "claimed_steps", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"lease", []string{"insert_attempts", "insert_attempts_recorded", "insert_events_if", "settle", "settle_at_once", "release", "claimed", "claimed_lined", "claimed_steps", "succeed", "fail"}, regexp.MustCompile(`AND ((?:jobs\.)?lease = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"SKIP LOCKED", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), `FOR UPDATE`},
 	{"FOR UPDATE", nil, regexp.MustCompile(`FOR UPDATE SKIP LOCKED`), ``},
 	{"conflict", nil, regexp.MustCompile(` ON CONFLICT DO NOTHING| ON DUPLICATE KEY UPDATE \S+ = \S+`), ``},
+	{"sent", []string{"insert_jobs", "insert_scheduled_jobs", "insert_keyless_jobs_if", "insert_keyless_scheduled_jobs_if", "insert_taken_jobs"}, regexp.MustCompile(`\(SELECT stored\.id FROM jobs AS stored WHERE stored\.id = (r\.\w+)\) IS NULL`), `$1 <> ''`},
 	// Claims: the lane, the due time, and that a repeated batch claims no further jobs.
 	{"lane", []string{"claim", "claim_passed"}, regexp.MustCompile(`WHERE (\w*lane = \?) AND due_at`), `WHERE ($1 OR 1 = 1) AND due_at`},
 	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},

@@ -105,6 +105,10 @@ func acceptDelayed(r *rig) {
 	}
 	r.equal("Accept again", r.accept(a), core.Receipt{EventID: a.Event.ID, Jobs: 2})
 	r.equal("Scheduled", r.tallies(r.lane)[r.lane].Scheduled, 1)
+	d := r.arrival("handler/other", "handler/other")
+	d.Jobs[1].DueAt, d.Event.DeliveryID = a.Jobs[1].DueAt, "d"
+	r.accepted(d)
+	r.equal("Accept a delivery again", r.accept(d), core.Receipt{EventID: d.Event.ID, Jobs: 2})
 	first := r.take(1)
 	r.equal("Take", ids(first), []core.ID{a.Jobs[0].ID})
 	r.settle(r.ended(first[0].Job, core.Completed))

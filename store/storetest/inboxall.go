@@ -73,6 +73,10 @@ func acceptAllRepeats(r *rig) {
 	for _, gone := range []core.Arrival{b, d, left, again} {
 		r.wantAbsent(gone)
 	}
+	same := r.arrival(r.lane)
+	stored := core.Receipt{EventID: same.Event.ID, Jobs: 1}
+	r.equal("AcceptAll of one arrival twice", r.acceptAll(same, same), []core.Receipt{stored, stored})
+	r.equal("jobs", len(r.jobsOf(same.Event.ID)[same.Event.ID]), 1)
 }
 
 // acceptAllMany accepts as many arrivals as one call may have. Each has a delivery id, a key and

@@ -120,7 +120,7 @@ func (r *rig) riseOf(j core.TakenJob) (core.Outcome, core.Arrival) {
 // The alert of an outcome is stored with its jobs, once, also if it has no jobs.
 func rise(r *rig) {
 	o, a := r.riseOf(r.taken())
-	r.settle(o)
+	r.settle(o, o) // a call may have an outcome twice
 	r.equal("Event", r.storedEvent(a.Event.ID), a.Event)
 	for _, n := range a.Jobs {
 		r.wantJob(core.Job{ID: n.ID, EventID: a.Event.ID, Lane: n.Lane, Status: core.Available,

@@ -265,8 +265,12 @@ func (r *rig) raceStaleLease(late func(core.Job) (held bool, err error), check f
 // is stored, or the job is taken again. If both happened, completed work would be delivered
 // again. If neither did, no worker would have the job.
 func raceSettleTake(r *rig) {
+	round := 0
 	r.raceStaleLease(func(j core.Job) (bool, error) {
-		settled, err := r.store.Settle(context.Background(), r.ended(j, core.Completed))
+		o := r.ended(j, core.Completed)
+		setKind(&o, round, j)
+		round++
+		settled, err := r.store.Settle(context.Background(), o)
 		return len(settled.Lost) == 0, err
 	}, func(j core.Job, held bool, again []core.TakenJob) {
 		if held != (len(again) == 0) {
@@ -362,12 +366,14 @@ func raceReleaseTake(r *rig) {
 // A worker that stops may release a job whose outcome is on its way. The attempt must be either
 // recorded and counted, or neither.
 func raceSettleRelease(r *rig) {
-	for range r.scaled(30) {
+	for round := range r.scaled(60) {
 		j := r.taken().Job
+		o := r.ended(j, core.Completed)
+		setKind(&o, round, j)
 		var settled core.Settlement
 		r.concurrently(2, func(i int) (err error) {
 			if i == 0 {
-				settled, err = r.store.Settle(context.Background(), r.ended(j, core.Completed))
+				settled, err = r.store.Settle(context.Background(), o)
 				return err
 			}
 			return r.store.Release(context.Background(), r.now.Add(leaseTime), j)
@@ -392,9 +398,7 @@ func raceOutcomes(r *rig) {
 		outcomes := make([]core.Outcome, len(all))
 		for i, s := range all {
 			outcomes[i] = r.ended(j, s)
-			if round%2 == 1 {
-				outcomes[i].Attempt.Exchange = exchange("")
-			}
+			setKind(&outcomes[i], round, j)
 			outcomes[i].Attempt.Response = string(s)
 		}
 		r.concurrently(len(all), func(i int) error {
@@ -409,21 +413,40 @@ func raceOutcomes(r *rig) {
 	}
 }
 
+// setKind makes every third outcome one with a recorded exchange, and another third failures. A store may
+// settle each kind in a way of its own.
+func setKind(o *core.Outcome, round int, j core.Job) {
+	switch round % 3 {
+	case 1:
+		o.Attempt.Exchange = exchange("")
+	case 2:
+		o.Lane, o.Verdict, o.Breaker.Failures = j.Lane, core.Failure, 1000
+	}
+}
+
 // 16 callers send one outcome at once, as after lost answers. The store must not report it as
 // lost to any of them.
 func raceSettle(r *rig) {
-	for range r.scaled(20) {
+	for round := range r.scaled(20) {
 		j := r.taken().Job
 		o := r.ended(j, core.Retryable)
-		r.concurrently(callers, func(int) error {
-			settled, err := r.store.Settle(context.Background(), o)
+		all := []core.Outcome{o, o}
+		if round%2 == 1 { // the store may settle these two in different ways
+			all[1].Attempt.Exchange = exchange("")
+		}
+		r.concurrently(callers, func(i int) error {
+			settled, err := r.store.Settle(context.Background(), all[i%2])
 			if len(settled.Lost) > 0 {
 				err = fmt.Errorf("Settle(%s): lost = %v, want none", o, settled.Lost)
 			}
 			return err
 		})
 		r.wantJob(after(j, o))
-		r.equal("Attempts", r.attempts(j.ID), []core.Attempt{o.Attempt})
+		got := r.attempts(j.ID)
+		for i := range got {
+			got[i].Exchange = nil // of either caller
+		}
+		r.equal("Attempts", got, []core.Attempt{o.Attempt})
 	}
 }
 

@@ -67,6 +67,32 @@ CROSS JOIN events
 WHERE events.id = r.event_id_
 ON CONFLICT DO NOTHING
 
+-- insert_keyless_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT column1 AS id_, column2 AS lane_, column3 AS job_key_, column4 AS max_attempts_, column5 AS due_at_,
+      column6 AS created_at_, column7 AS event_id_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+CROSS JOIN events
+WHERE events.id = r.event_id_
+ON CONFLICT DO NOTHING
+
+-- insert_keyless_scheduled_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT column1 AS id_, column2 AS lane_, column3 AS job_key_, column4 AS max_attempts_, column5 AS due_at_,
+      column6 AS created_at_, column7 AS event_id_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+CROSS JOIN events
+WHERE events.id = r.event_id_
+ON CONFLICT DO NOTHING
+
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs

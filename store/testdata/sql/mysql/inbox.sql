@@ -64,6 +64,32 @@ STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
 WHERE events.id = r.event_id_
 ON DUPLICATE KEY UPDATE jobs.id = jobs.id
 
+-- insert_keyless_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT ? AS id_, ? AS lane_, ? AS job_key_, ? AS max_attempts_, ? AS due_at_, ? AS created_at_,
+      ? AS event_id_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.event_id_
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
+
+-- insert_keyless_scheduled_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT ? AS id_, ? AS lane_, ? AS job_key_, ? AS max_attempts_, ? AS due_at_, ? AS created_at_,
+      ? AS event_id_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN events FORCE INDEX (`PRIMARY`)
+WHERE events.id = r.event_id_
+ON DUPLICATE KEY UPDATE jobs.id = jobs.id
+
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs

@@ -19,8 +19,11 @@ LEFT JOIN gates ON gates.lane = r.gate_
 LEFT JOIN gates held ON held.lane = r.source_
   AND held.held_until > r.held_
 WHERE events.id = r.event_id_
+  AND
+  (SELECT stored.id
+  FROM jobs AS stored
+  WHERE stored.id = r.id_) IS NULL
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 RETURNING jobs.id, jobs.lease
 
 -- taken_at_once

@@ -46,9 +46,11 @@ FROM
   (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS event_id_, unnest(?::text[]) AS lane_,
       unnest(?::text[]) AS job_key_, unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
       unnest(?::bigint[]) AS created_at_) AS r
-WHERE 1 = 1
+WHERE
+  (SELECT stored.id
+  FROM jobs AS stored
+  WHERE stored.id = r.id_) IS NULL
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 
 -- insert_jobs_if
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -72,9 +74,11 @@ FROM
   (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS event_id_, unnest(?::text[]) AS lane_,
       unnest(?::text[]) AS job_key_, unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
       unnest(?::bigint[]) AS created_at_) AS r
-WHERE 1 = 1
+WHERE
+  (SELECT stored.id
+  FROM jobs AS stored
+  WHERE stored.id = r.id_) IS NULL
 ORDER BY 3, 4, 1
-ON CONFLICT DO NOTHING
 
 -- insert_scheduled_jobs_if
 INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
@@ -88,6 +92,38 @@ FROM
 WHERE events.id = r.event_id_
 ORDER BY 3, 4, 1
 ON CONFLICT DO NOTHING
+
+-- insert_keyless_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'available', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS event_id_) AS r, events
+WHERE events.id = r.event_id_
+  AND
+  (SELECT stored.id
+  FROM jobs AS stored
+  WHERE stored.id = r.id_) IS NULL
+ORDER BY 3, 4, 1
+
+-- insert_keyless_scheduled_jobs_if
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at)
+SELECT r.id_, events.id, r.lane_, r.job_key_, 'scheduled', 0, r.max_attempts_, r.due_at_, NULL, '',
+    r.created_at_, NULL
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::text[]) AS job_key_,
+      unnest(?::bigint[]) AS max_attempts_, unnest(?::bigint[]) AS due_at_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::text[]) AS event_id_) AS r, events
+WHERE events.id = r.event_id_
+  AND
+  (SELECT stored.id
+  FROM jobs AS stored
+  WHERE stored.id = r.id_) IS NULL
+ORDER BY 3, 4, 1
 
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)

@@ -67,6 +67,25 @@ WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
 
+-- settle_at_once
+WITH updated AS
+  (UPDATE jobs
+  SET status = r.status_, attempt = r.attempt_, due_at = r.due_at_, lease = NULL, last_error = r.last_error_,
+      finished_at = r.finished_at_
+  FROM
+    (SELECT unnest(?::text[]) AS status_, unnest(?::bigint[]) AS attempt_, unnest(?::bigint[]) AS due_at_,
+        unnest(?::text[]) AS last_error_, unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS id_,
+        unnest(?::text[]) AS lease_, unnest(?::bigint[]) AS status_code_, unnest(?::text[]) AS response_,
+        unnest(?::bigint[]) AS duration_ms_, unnest(?::bigint[]) AS started_at_) AS r
+  WHERE jobs.id = r.id_
+    AND jobs.status = 'running'
+    AND jobs.lease = r.lease_
+  RETURNING jobs.id, r.lease_, r.attempt_, r.status_code_, r.last_error_, r.response_, r.duration_ms_,
+      r.started_at_)
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
+SELECT *
+FROM updated
+
 -- settled
 SELECT attempts.job_id, attempts.lease
 FROM

@@ -50,6 +50,22 @@ FROM events
 WHERE events.id = ?
 ON CONFLICT DO NOTHING
 
+-- insert_keyless_jobs_if
+INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
+    last_error, created_at, finished_at)
+SELECT ?, events.id, ?, ?, 'available', 0, ?, ?, NULL, '', ?, NULL
+FROM events
+WHERE events.id = ?
+ON CONFLICT DO NOTHING
+
+-- insert_keyless_scheduled_jobs_if
+INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
+    last_error, created_at, finished_at)
+SELECT ?, events.id, ?, ?, 'scheduled', 0, ?, ?, NULL, '', ?, NULL
+FROM events
+WHERE events.id = ?
+ON CONFLICT DO NOTHING
+
 -- stored
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
