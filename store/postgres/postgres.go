@@ -37,6 +37,11 @@
 // or UPDATE gets the values themselves (text.go). That matters where there are few events a second:
 // accepting, taking and settling one took the server 0.56 ms and takes 0.45.
 //
+// Jobs without keys are inserted without ON CONFLICT, which takes a lock for each row, looks for its
+// keys twice and writes one more record of the WAL. Outcomes without a failure are settled in the
+// statement that inserts their attempts: its UPDATE returns the rows of the INSERT. Together they
+// save the server 6 % of its part of an event.
+//
 // # Plans
 //
 // A table that was never analysed must not change a plan, so the planner may use neither
