@@ -229,7 +229,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s read %d rows, want at most %d\n%s", p.name, p.read, p.most(sql), sql)
 		}
 	}
-	for _, name := range []string{"insert_event", "insert_jobs_if", "drop_bare_event", "delivered", "delivered_as", "keyed_as", "stored", "claim", "claimed",
+	for _, name := range []string{"insert_event", "insert_keyless_jobs_if", "drop_bare_event", "delivered", "delivered_as", "keyed_as", "stored", "claim", "claimed",
 		"insert_attempts", "insert_attempts_recorded", "sent_body", "settle", "settled", "release", "recover", "due", "depth", "events", "jobs", "attempts", "retry", "count_dead", "purge_jobs",
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "all_gates", "mark_strays", "set_back", "clear_strays",
