@@ -112,24 +112,29 @@ func (s *Store) readTaken(ctx context.Context, x express, stmts []Stmt, results 
 	if s.sql.insertTaken.returns {
 		answer = s.sql.insertTaken
 	}
-	leases := leasesOf(results[slices.IndexFunc(stmts, func(st Stmt) bool { return st.Name == answer.name })])
+	leases := x.leases(results[slices.IndexFunc(stmts, func(st Stmt) bool { return st.Name == answer.name })])
 	missing := func(j core.NewJob) bool { _, stored := leases[j.ID]; return !stored }
 	if answer.returns && !r.Duplicate && slices.ContainsFunc(x.jobs, missing) {
 		again, err := s.readBatch(ctx, s.takenStmt(x))
 		if err != nil {
 			return nil, fmt.Errorf("accept: %w", outcomeUnknown(err))
 		}
-		leases = leasesOf(again[0])
+		leases = x.leases(again[0])
 	}
 	return x.takenJobs(func(id core.ID) bool { return leases[id] == x.lease }), nil
 }
 
-// leasesOf are the leases of the jobs in a result, empty for a job without one. In a merged batch the
-// result has the jobs of other callers as well.
-func leasesOf(r Result) map[core.ID]string {
-	leases := make(map[core.ID]string, len(r.Rows))
+// leases are the leases of the jobs of x in a result, empty for a job without one. In a merged batch the
+// result has the jobs of other callers as well, so it is not made into a map: each caller would make one.
+func (x express) leases(r Result) map[core.ID]string {
+	own, leases := make(map[core.ID]bool, len(x.jobs)), make(map[core.ID]string, len(x.jobs))
+	for _, j := range x.jobs {
+		own[j.ID] = true
+	}
 	for _, row := range r.Rows {
-		leases[core.ID(textOf(row[leasedID]))] = textOf(row[leasedLease])
+		if id := core.ID(textOf(row[leasedID])); own[id] {
+			leases[id] = textOf(row[leasedLease])
+		}
 	}
 	return leases
 }
