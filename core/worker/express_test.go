@@ -372,7 +372,8 @@ func TestExpressWithoutAnswerAtTheEnd(t *testing.T) {
 		if _, err := e.Inbox.Accept(t.Context(), e.arrival(lane)); err == nil {
 			t.Fatal("no error")
 		}
-		time.Sleep(11 * time.Millisecond)
+		time.Sleep(e.late) // not longer: a look in between would have the job delivered
+		synctest.Wait()
 		stop()
 		if n := e.count(core.Available); n != 1 {
 			t.Errorf("%d jobs available, want 1", n)
