@@ -122,8 +122,9 @@
 //     parked here.
 //   - Jobs with keys are left to claims, so that the statements which drop an event without jobs
 //     stay as they are; and jobs of lines, which are inserted by other statements.
-//   - Such an INSERT and its read cost more than a job's part of a claim of many jobs. So jobs are not
-//     taken this way while many events are accepted at the same time (package worker).
+//   - A claim writes each job once more, with an entry in most indexes, and reads its event back. The
+//     INSERT does neither. So jobs are taken this way as long as there is room for them (package
+//     worker).
 //   - If the answer is lost twice, the caller gets all jobs that may have been taken, under the lease
 //     that they would have. It releases them until the lease ends, since the batch may commit later.
 //

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,37 +262,126 @@ func TestExpressWithoutSlots(t *testing.T) {
 	})
 }
 
-// TestExpressOfManySenders: of events that are accepted at the same time, only the first are taken, and
-// no newer ones are for a moment.
+// TestExpressOfManySenders: however many events are accepted at the same time, their jobs are taken, as long
+// as the handler is fast enough for them.
 func TestExpressOfManySenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEntrance(Limits{Slots: 40, Batch: 40}, Target{Sender: takesTime(time.Minute, ok)})
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(10*time.Millisecond, ok)})
+		e.taking = 50 * time.Millisecond
 		stop := e.serve(t)
-		synctest.Wait()
-		e.pile.mu.Lock()
-		e.delay = 100 * time.Millisecond
-		e.pile.mu.Unlock()
-		taken := make(chan bool, 10)
-		for i := range cap(taken) {
-			a := e.arrival(lane)
-			time.AfterFunc(time.Duration(i)*time.Millisecond, func() { taken <- e.send(t, a) })
-		}
-		time.Sleep(101 * time.Millisecond) // the first two are answered, and a claim of the others begins
-		if e.send(t, e.arrival(lane)) {
-			t.Error("a job was taken just after many others were accepted")
-		}
-		time.Sleep(10 * time.Second)
-		n := 0
-		for range cap(taken) {
-			if <-taken {
-				n++
+		time.Sleep(time.Second)
+		e.send(t, e.arrival(lane)) // the first one, of which the worker learns how long both take
+		time.Sleep(time.Second)
+		before, taken := e.claims(), 0
+		for range 20 {
+			answers := make(chan bool, 20)
+			for range cap(answers) {
+				a := e.arrival(lane)
+				go func() { answers <- e.send(t, a) }()
+			}
+			for range cap(answers) {
+				if <-answers {
+					taken++
+				}
 			}
 		}
-		if n != mostExpress || e.Sending() != 11 {
-			t.Errorf("%d jobs of 10 at the same time were taken, and %d sent, want %d and 11", n, e.Sending(), mostExpress)
+		time.Sleep(time.Second)
+		if n := e.count(core.Completed); taken != 400 || n != 401 || e.claims() != before {
+			t.Errorf("%d jobs of 400 were taken, %d completed, %d claims, want all, and no claim", taken, n, e.claims()-before)
+		}
+		stop()
+	})
+}
+
+// TestExpressOfASlowHandler: no job of a slow handler waits here for a slot, however fast the handlers beside
+// it are.
+func TestExpressOfASlowHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = core.Lane("handler/slow")
+		e := newEntrance(Limits{Slots: 16, Batch: 10}, Target{Sender: takesTime(time.Millisecond, ok)}, Target{Lane: slow, Sender: takesTime(time.Minute, ok)})
+		e.taking = 50 * time.Millisecond
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		e.send(t, e.arrival(slow))
+		time.Sleep(2 * time.Minute)
+		for range 40 { // so that the worker knows the fast one better
+			e.send(t, e.arrival(lane))
+		}
+		taken := 0
+		for range 30 {
+			if e.send(t, e.arrival(slow)) {
+				taken++
+			}
+		}
+		synctest.Wait()
+		if taken == 0 || taken > e.Sending() || e.Sending() >= 16 {
+			t.Errorf("%d jobs of the slow handler were taken, and %d have a slot, want as many, and room for the other handler", taken, e.Sending())
 		}
 		if !e.send(t, e.arrival(lane)) {
-			t.Error("a job was not taken although none waits any more")
+			t.Error("a job of the fast handler was not taken")
+		}
+		stop()
+	})
+}
+
+// TestExpressOfManyLanes: of jobs of many lanes at the same time, no more are taken than there are slots.
+func TestExpressOfManyLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots, lanes = 8, 40
+		var targets []Target
+		for i := range lanes {
+			targets = append(targets, Target{Lane: core.Lane(fmt.Sprint("handler/", i)), Sender: takesTime(time.Minute, ok)})
+		}
+		e := newEntrance(Limits{Slots: slots, Batch: 10}, targets...)
+		e.taking = 50 * time.Millisecond
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		answers := make(chan bool, lanes)
+		for _, to := range targets {
+			a := e.arrival(to.Lane)
+			go func() { answers <- e.send(t, a) }()
+		}
+		taken := 0
+		for range targets {
+			if <-answers {
+				taken++
+			}
+		}
+		if taken == 0 || taken > slots {
+			t.Errorf("%d jobs were taken, want some, and at most %d", taken, slots)
+		}
+		stop()
+	})
+}
+
+// TestExpressOfStuckAttempts: once the attempts of a handler take long, jobs of it wait in the store, apart
+// from a few.
+func TestExpressOfStuckAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slots = 8
+		var stuck atomic.Bool
+		e := newEntrance(Limits{Slots: slots, Batch: 10}, Target{Sender: sends(func(context.Context, core.TakenJob) Reply {
+			if stuck.Load() {
+				time.Sleep(time.Minute)
+			}
+			time.Sleep(time.Millisecond)
+			return ok
+		})})
+		e.taking = 10 * time.Millisecond
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		for range 40 {
+			e.send(t, e.arrival(lane))
+		}
+		stuck.Store(true)
+		taken := 0
+		for range 200 {
+			if e.send(t, e.arrival(lane)) {
+				taken++
+			}
+		}
+		if most := slots + mostAhead*slots; taken < slots || taken > most {
+			t.Errorf("%d jobs were taken, want %d to %d", taken, slots, most)
 		}
 		stop()
 	})
@@ -448,6 +538,45 @@ func TestExpressOfQueues(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if rung := heard.Rung(); !slices.Contains(rung, "queue/q") || e.count(core.Completed) != 4 {
 			t.Errorf("rung %v, %d jobs completed, want the queue, and 4", rung, e.count(core.Completed))
+		}
+		stop()
+	})
+}
+
+// TestExpressOfManyMessages: of messages that are accepted at the same time, only the first are given to
+// consumers as they are stored, and no newer ones are for a moment. Jobs of handlers are.
+func TestExpressOfManyMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEntrance(Limits{Slots: 8, Batch: 10}, Target{Sender: takesTime(0, ok)})
+		e.taking = 100 * time.Millisecond
+		e.express.Serve(&visitors{})
+		stop := e.serve(t)
+		time.Sleep(time.Second)
+		taken := make(chan bool, 10)
+		for i := range cap(taken) {
+			a := e.arrival("queue/q")
+			time.AfterFunc(time.Duration(i)*time.Millisecond, func() { taken <- e.send(t, a) })
+		}
+		time.Sleep(102 * time.Millisecond)
+		if n := len(taken); n != cap(taken) {
+			t.Fatalf("%d answers, want %d", n, cap(taken))
+		}
+		n := 0
+		for range cap(taken) {
+			if <-taken {
+				n++
+			}
+		}
+		if n != mostExpress {
+			t.Errorf("%d messages of 10 at the same time were taken, want %d", n, mostExpress)
+		}
+		if e.send(t, e.arrival("queue/q")) || !e.send(t, e.arrival(lane)) {
+			t.Error("a message was taken just after many others were accepted, or a job was not")
+		}
+		time.Sleep(crowdedFor)
+		e.express.Serve(&visitors{})
+		if !e.send(t, e.arrival("queue/q")) {
+			t.Error("a message was not taken later")
 		}
 		stop()
 	})

@@ -30,7 +30,6 @@ type feeder struct {
 	alarm      *alarm
 	returns    *returns
 	unanswered *unanswered
-	pace       *pace
 	chores     *chores
 
 	ready []core.Lane             // lanes that are due, and whose gate may let a job through
@@ -107,7 +106,7 @@ func (f *feeder) feed(ctx context.Context) error {
 // With half as many waiting, the slots were idle for a third of the time while senders pushed.
 func (f *feeder) room() (jobs, ahead int) {
 	free, waiting, _ := f.queue.load()
-	during := f.pace.during(f.limits.Slots, f.limits.Batch)
+	during := f.queue.pace.during(f.limits.Slots, f.limits.Batch)
 	ahead = 2 * during
 	if waiting > free+during {
 		return 0, ahead
@@ -138,7 +137,7 @@ func (f *feeder) fill(ctx context.Context, room, ahead int) (more bool, err erro
 		return false, err
 	}
 	f.lastWork = f.Clock()
-	f.pace.took(f.lastWork.Sub(now))
+	f.queue.pace.take.add(f.lastWork.Sub(now))
 	if ctx.Err() != nil {
 		f.returns.add(fresh...) // the tick ended meanwhile: a slot would begin some of them before drain
 		return false, nil

@@ -25,6 +25,7 @@ type queue struct {
 	busy    int              // slots in use
 	delayed []*core.TakenJob // in the order of their StartAt
 	ended   bool
+	pace    *pace
 
 	// Room for jobs that are being taken in the commit that stores them: see Express.
 	reserved int
@@ -36,14 +37,15 @@ type queue struct {
 type line struct {
 	waiting []*core.TakenJob
 	running int
-	delayed int // jobs of queue.delayed
+	delayed int     // jobs of queue.delayed
+	send    average // of the jobs that had a slot
 
 	reserved int  // the line's part of queue.reserved
 	behind   bool // older jobs of the lane wait in the store, so newer ones are not taken at once
 }
 
 func newQueue(slots int, lanes []core.Lane) *queue {
-	q := &queue{slots: slots, lines: make(map[core.Lane]*line, len(lanes))}
+	q := &queue{slots: slots, lines: make(map[core.Lane]*line, len(lanes)), pace: &pace{}}
 	q.more.L = &q.mu
 	for _, l := range lanes {
 		q.join(l)
@@ -158,18 +160,22 @@ func (q *queue) fits(running, free int) bool {
 	return running < max(1, q.slots/len(q.lines)) || free > 1 && running < crowding*free
 }
 
-// done gives back the slot of a job.
-func (q *queue) done(l core.Lane) {
+// done gives back the slot of a job, which had it for a time, or for none if the job was not sent.
+func (q *queue) done(lane core.Lane, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lines[l].running--
+	l := q.lines[lane]
+	l.running--
+	if took > 0 {
+		l.send.add(took)
+	}
 	q.busy--
 	q.more.Signal() // the slot takes the next job itself; its lane may have blocked two others
 }
 
-// reserve keeps a slot for a job of a lane that is about to be taken in the commit that stores it. False
-// means that the lane may have no more slots, or that older jobs of it wait in the store. In the first
-// case the job will wait there, so newer ones have to as well, until a claim has got it.
+// reserve keeps room for a job of a lane that is about to be taken in the commit that stores it. False
+// means that there is none, or that older jobs of the lane wait in the store. In the first case the job
+// will wait there, so newer ones have to as well, until a claim has got it.
 func (q *queue) reserve(lane core.Lane) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,7 +183,7 @@ func (q *queue) reserve(lane core.Lane) bool {
 	if q.ended || l.behind {
 		return false
 	}
-	if len(l.waiting)+q.reserved >= q.spare(l.running) {
+	if !q.hasRoom(l) {
 		q.markBehind(l)
 		return false
 	}
@@ -185,6 +191,20 @@ func (q *queue) reserve(lane core.Lane) bool {
 	q.reserved++
 	q.arriving.Add(1)
 	return true
+}
+
+// mostAhead bounds the jobs that hasRoom lets wait, for each slot, and so the memory for their events.
+const mostAhead = 4
+
+// hasRoom reports whether one more job of a line may be taken: for a slot that the line may have, or to wait
+// here for one. While a commit is under way attempts end, and their slots need the next jobs at once. So
+// beyond the free slots there is room for as many jobs as attempts end during two commits: in all slots, and
+// in those that the line may have. Jobs of a slow handler do not wait here, where no other process can
+// deliver them. The caller holds mu.
+func (q *queue) hasRoom(l *line) bool {
+	spare, most, during := q.spare(l.running), mostAhead*q.slots, 2*q.pace.take.get()
+	return len(l.waiting)+q.reserved < spare+ending(q.slots, during, q.pace.send.get(), most) &&
+		len(l.waiting)+l.reserved < spare+ending(l.running+spare, during, l.send.get(), most)
 }
 
 // arrive gives room back that was reserved, and has the job that was taken wait for a slot, unless it

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
@@ -20,7 +21,6 @@ type slots struct {
 	returns  *returns
 	outcomes chan<- settlement
 
-	pace    pace
 	running sync.WaitGroup
 }
 
@@ -51,13 +51,16 @@ func (s *slots) slot() {
 		if !ok {
 			return
 		}
+		var took time.Duration
 		held := s.gates.gate(job.Lane).Held(s.Clock())
 		if held || s.gates.breakerOpen(job.Lane) && !job.Probe || s.leaseTooShort(job) {
 			s.returns.add(job)
 		} else {
+			began := s.Clock()
 			s.send(job)
+			took = s.Clock().Sub(began)
 		}
-		s.queue.done(job.Lane)
+		s.queue.done(job.Lane, took)
 		s.alarm.nudge()
 	}
 }
@@ -86,7 +89,7 @@ func (s *slots) send(job *core.TakenJob) {
 		return
 	}
 	o := s.attempt(s.hard, to, job)
-	s.pace.sent(o.Attempt.Duration)
+	s.queue.pace.send.add(o.Attempt.Duration)
 	s.gates.countPending(o)
 	if o.Status == core.Completed || s.hard.Err() == nil { // else the tick cut it off, and its lease ends
 		s.outcomes <- settlement{job: job, outcome: o}
@@ -104,7 +107,7 @@ func (s *slots) step(to Target, job *core.TakenJob) {
 		end, current, err = to.Steps.Attempt(ctx, *job)
 		return err
 	})
-	s.pace.sent(s.Clock().Sub(started))
+	s.queue.pace.send.add(s.Clock().Sub(started))
 	result := settlement{job: job}
 	switch {
 	// The order of the cases matters: a step that the tick cut off has an error too.

@@ -83,7 +83,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.lapses = &lapseChore{Worker: w, hard: t.hard, window: t.window}
 	t.chores = &chores{window: t.window, alarm: t.alarm}
 	t.feeder = &feeder{Worker: w, roster: roster, window: t.window, queue: t.queue, leases: t.leases,
-		gates: t.gates, alarm: t.alarm, returns: t.returns, unanswered: t.unanswered, pace: &t.slots.pace, chores: t.chores,
+		gates: t.gates, alarm: t.alarm, returns: t.returns, unanswered: t.unanswered, chores: t.chores,
 		gated: map[core.Lane]time.Time{}, expectDue: map[core.Lane]bool{}, contended: map[core.Lane]time.Time{}}
 	return t
 }

@@ -25,9 +25,9 @@
 //     the job has then, updates the gates and the alarm, and reports the outcome. An outcome of a
 //     step is stored by Steps.Settle, which asks for no lease.
 //
-// New events of this process skip the first two steps, unless many come at the same time: their jobs
-// are taken in the commit that stores them ([Express]). If the store does not answer such a commit, the
-// jobs are given back (unanswered).
+// New events of this process skip the first two steps, as long as there is room for their jobs and no
+// older ones wait in the store: they are taken in the commit that stores them ([Express]). If the store does
+// not answer such a commit, the jobs are given back (unanswered).
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,
@@ -47,10 +47,10 @@
 //
 // # Where to change something
 //
-// Which jobs are taken as they are stored: express.go. How an attempt ends: attempt.go, and
-// steps.go for steps of workflows. Which failures count for a breaker: verdict.go. Which lane
-// gets the next free slot: queue.go. How a claim is divided: share.go. When to look: look.go,
-// and how much to take: feed.go. Breakers and limits: gates.go. When a tick takes no more:
+// Which jobs are taken as they are stored: express.go, and how many: queue.hasRoom. How an attempt
+// ends: attempt.go, and steps.go for steps of workflows. Which failures count for a breaker:
+// verdict.go. Which lane gets the next free slot: queue.go. How a claim is divided: share.go. When to
+// look: look.go, and how much to take: feed.go. Breakers and limits: gates.go. When a tick takes no more:
 // window.go and look.go (finished), and how it ends: tick.go. How a worker makes way for
 // another one of its process: handover.go. Jobs whose handler is gone: stray.go. Lanes that
 // are adopted: roster.go. Messages whose consumer did not answer: lapse.go. Lines of jobs with
