@@ -112,7 +112,7 @@ func (s *Store) gateStmts(outcomes []core.Outcome) (stmts []Stmt, lanes [][]any)
 	}
 	var successes [][]any
 	for _, l := range order {
-		successes = append(successes, succeededRows(onePerTake(byLane[l]))...)
+		successes = append(successes, succeededRows(fewSuccesses(byLane[l]))...)
 	}
 	if len(successes) > 0 {
 		stmts = []Stmt{s.sql.succeed.on(successes...).sortedBy(succeededLane)}
@@ -127,7 +127,7 @@ func isFailure(o *core.Outcome) bool { return o.Verdict == core.Failure }
 // count in; a success without a row has nothing to change.
 func (s *Store) laneGateStmts(l core.Lane, outcomes []*core.Outcome) (stmts []Stmt) {
 	if run := sameVerdict(outcomes); len(run) == len(outcomes) && run[0].Verdict == core.Success {
-		outcomes = onePerTake(run)
+		outcomes = fewSuccesses(run)
 	}
 	if slices.ContainsFunc(outcomes, isFailure) {
 		stmts = append(stmts, s.sql.insertGate.on([]any{string(l)}))
@@ -171,17 +171,23 @@ func (s *Store) orderedVerdictStmts(outcomes []*core.Outcome) (stmts []Stmt) {
 	return stmts
 }
 
-// onePerTake returns the first outcome of each lease; all outcomes are of one lane. One success
-// closes the breaker as well as many do, and to check the gate for each of a hundred jobs would
-// be a twelfth of the time of their Settle. The price: if the first outcome has lost its lease,
-// the others of the Take do not count either.
-func onePerTake(outcomes []*core.Outcome) (some []*core.Outcome) {
+// mostSuccesses is how many successes of a lane a Settle applies to its gate.
+const mostSuccesses = 3
+
+// fewSuccesses returns the first outcome of each of the first leases; all outcomes are successes of one
+// lane. One success closes the breaker as well as many do, and to check the gate for each of a hundred
+// jobs would be a twelfth of the time of their Settle. The price: if these outcomes have lost their
+// leases, the others do not count either.
+func fewSuccesses(outcomes []*core.Outcome) (few []*core.Outcome) {
 	for _, o := range outcomes {
-		if !slices.ContainsFunc(some, func(s *core.Outcome) bool { return s.Lease == o.Lease }) {
-			some = append(some, o)
+		if len(few) == mostSuccesses {
+			break
+		}
+		if !slices.ContainsFunc(few, func(s *core.Outcome) bool { return s.Lease == o.Lease }) {
+			few = append(few, o)
 		}
 	}
-	return some
+	return few
 }
 
 // probesOf returns rows of endProbe for jobs that are given back: one for each lane and lease,
