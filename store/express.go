@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -74,11 +75,11 @@ func (s *Store) expressStmts(x express) []Stmt {
 	if len(x.jobs) == 0 {
 		return nil
 	}
-	rows := make([][]any, len(x.jobs))
+	rows, due := make([][]any, len(x.jobs)), millis(x.event.CreatedAt)
 	for i, j := range x.jobs {
-		lane, due := string(j.Lane), millis(x.event.CreatedAt)
-		rows[i] = slices.Concat([]any{string(j.ID), lane, int64(j.MaxAttempts), millis(x.until(j.ID)), due, x.lease, due, due, lane},
-			freeGate(j.Lane, x.now), []any{string(core.SourceLane(x.event.Source)), x.now.UnixMilli(), string(x.event.ID)})
+		free, now := freeFrom(j.Lane, x.now), x.now.UnixMilli()
+		rows[i] = []any{string(j.ID), string(j.Lane), int64(j.MaxAttempts), millis(x.until(j.ID)), due, x.lease, now, free,
+			string(core.SourceLane(x.event.Source)), string(x.event.ID)}
 	}
 	return []Stmt{s.sql.insertTaken.on(rows...)}
 }
@@ -180,13 +181,14 @@ func newExpressSQL(d Dialect) expressSQL {
 	when := func(then, otherwise string) string {
 		return "CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN " + then + " ELSE " + otherwise + " END"
 	}
+	ramp, horizon := strconv.FormatInt(core.RampTime.Milliseconds(), 10), strconv.FormatInt(core.GateHorizon.Milliseconds(), 10)
 	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return expressSQL{
 		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertOnce("jobs", jobColumns+", scheduled_at",
 			`r.id, events.id, r.lane, NULL, `+when("'"+string(core.Running)+"'", "'"+string(core.Available)+"'")+`, `+when("1", "0")+`, r#max_attempts, `+
-				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#created_at, NULL, `+when("r#scheduled_at", "NULL"),
-			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.gate AND (`+isOpen+` OR gates.closed_at > r#ramp AND gates.closed_at <= r#horizon OR gates.held_until > r#free)
-			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#held`,
+				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#due_at, NULL, `+when("r#due_at", "NULL"),
+			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.lane AND (`+isOpen+` OR gates.closed_at > r#now - `+ramp+` AND gates.closed_at <= r#now + `+horizon+` OR gates.held_until > r#free)
+			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#now`,
 			`events.id = r.event_id`)), leasedColumns),
 		takenAtOnce: reading("taken_at_once", d.selectRows(leasedColumns, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 	}

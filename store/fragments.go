@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -164,7 +165,7 @@ func fillIn(format, arg string) string {
 }
 
 // replaceRowColumns replaces the references to columns of the row source: r.name for a text and r#name for
-// an integer. A statement names each column once, in the order of the values in Stmt.Rows.
+// an integer. Their order in a statement is that of the values in Stmt.Rows.
 func replaceRowColumns(text string, with func(c column) string) string {
 	var replaced strings.Builder
 	done := 0 // the text before it is in replaced
@@ -193,21 +194,24 @@ func isName(b byte) bool { return b == '_' || 'a' <= b && b <= 'z' }
 func isWord(b byte) bool { return isName(b) || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' }
 
 // bindRows replaces the row columns in parts of a statement, and returns the row source. The
-// order of the parts is the order of the values in a row. Without row sources, each reference
-// is a question mark and the source is empty. With them, further references to a column take no
-// further value.
+// order of the parts is the order of the values in a row; further references to a column take no
+// further value. Without row sources, a reference is a question mark, with the number of the
+// value if an earlier one has it, and the source is empty.
 func (d Dialect) bindRows(parts ...*string) (source string) {
 	var columns []column
 	for _, p := range parts {
 		*p = replaceRowColumns(d.sql(*p), func(c column) string {
-			if d.rowSource == nil {
+			at := slices.Index(columns, c)
+			if at < 0 {
 				columns = append(columns, c)
+			}
+			switch {
+			case d.rowSource != nil:
+				return "r." + c.name
+			case at < 0:
 				return "?"
 			}
-			if !slices.Contains(columns, c) {
-				columns = append(columns, c)
-			}
-			return "r." + c.name
+			return "?" + strconv.Itoa(at+1) // the parameter that the column has already
 		})
 	}
 	if d.rowSource == nil {

@@ -208,12 +208,15 @@ func (t *takeBatch) claim(i int) Stmt {
 // freeGate are the times of the condition that the gate of a lane lets jobs through without a Pass:
 // see closedGate.
 func freeGate(l core.Lane, now time.Time) []any {
-	ramp := now.Add(-core.RampTime).UnixMilli()
-	free := ramp
+	return []any{now.Add(-core.RampTime).UnixMilli(), now.Add(core.GateHorizon).UnixMilli(), freeFrom(l, now)}
+}
+
+// freeFrom is the time at which a hold of a lane must have ended for that.
+func freeFrom(l core.Lane, now time.Time) int64 {
 	if l.Queue() != "" {
-		free = now.UnixMilli() // consumers take at their own pace, so a hold ends without a ramp
+		return now.UnixMilli() // consumers take at their own pace, so a hold ends without a ramp
 	}
-	return []any{ramp, now.Add(core.GateHorizon).UnixMilli(), free}
+	return now.Add(-core.RampTime).UnixMilli()
 }
 
 // parkArgs are the arguments of the statement that parks jobs of held sources.

@@ -55,12 +55,12 @@ var basicGuards = []guard{
 	// Gates: a claim without a Pass, with an interval, and for a probe. Each has a case for a
 	// clock that was set back.
 	{"open", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`gates\.open_until <> 0 OR`), `1 = 0 OR`},
-	{"ramp", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.closed_at > (?:\?|r\.\w+) AND)`), `OR 1 = 0 AND $1`},
+	{"ramp", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.closed_at > (?:\?\d*|r\.\w+)(?: [-+] \d+)? AND)`), `OR 1 = 0 AND $1`},
 	{"free", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.held_until > (?:\?|r\.\w+))`), `OR 1 = 0 AND $1`},
 	{"free", []string{"admit", "admit_probe", "claim_passed"}, regexp.MustCompile(`AND (gates\.held_until <= \?)`), `AND ($1 OR 1 = 1)`},
 	{"held", []string{"unhold_lanes"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"source", []string{"insert_taken_jobs"}, regexp.MustCompile(`AND (held\.held_until > (?:\?|r\.\w+))`), `AND $1 AND 1 = 0`},
-	{"future", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`AND (gates\.closed_at <= (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
+	{"source", []string{"insert_taken_jobs"}, regexp.MustCompile(`AND (held\.held_until > (?:\?\d*|r\.\w+)(?: [-+] \d+)?)`), `AND $1 AND 1 = 0`},
+	{"future", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`AND (gates\.closed_at <= (?:\?\d*|r\.\w+)(?: [-+] \d+)?)`), `AND ($1 OR 1 = 1)`},
 	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
 	{"known", []string{"admit", "admit_probe"}, regexp.MustCompile(`AND (closed_at = \?)`), `AND ($1 OR 1 = 1)`},

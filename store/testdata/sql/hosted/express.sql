@@ -4,21 +4,18 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
 SELECT r.id_, events.id, r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 'running' ELSE
     'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END, r.max_attempts_,
     CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
-    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
-    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.scheduled_at_ ELSE NULL END
+    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.due_at_, NULL,
+    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.due_at_ ELSE NULL END
 FROM
   (SELECT column1 AS id_, column2 AS lane_, column3 AS max_attempts_, column4 AS until_, column5 AS due_at_,
-      column6 AS lease_, column7 AS created_at_, column8 AS scheduled_at_, column9 AS gate_,
-      column10 AS ramp_, column11 AS horizon_, column12 AS free_, column13 AS source_, column14 AS held_,
-      column15 AS event_id_
-  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-      ?, ?)/*row*/)) AS r
+      column6 AS lease_, column7 AS now_, column8 AS free_, column9 AS source_, column10 AS event_id_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
 CROSS JOIN events
-LEFT JOIN gates ON gates.lane = r.gate_
-  AND (gates.open_until <> 0 OR gates.closed_at > r.ramp_ AND gates.closed_at <= r.horizon_ OR
+LEFT JOIN gates ON gates.lane = r.lane_
+  AND (gates.open_until <> 0 OR gates.closed_at > r.now_ - 10000 AND gates.closed_at <= r.now_ + 10000 OR
       gates.held_until > r.free_)
 LEFT JOIN gates held ON held.lane = r.source_
-  AND held.held_until > r.held_
+  AND held.held_until > r.now_
 WHERE events.id = r.event_id_
 ON CONFLICT DO NOTHING
 

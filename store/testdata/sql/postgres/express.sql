@@ -4,20 +4,19 @@ INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, du
 SELECT r.id_, events.id, r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 'running' ELSE
     'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END, r.max_attempts_,
     CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
-    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
-    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.scheduled_at_ ELSE NULL END
+    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.due_at_, NULL,
+    CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.due_at_ ELSE NULL END
 FROM
   (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS max_attempts_,
       unnest(?::bigint[]) AS until_, unnest(?::bigint[]) AS due_at_, unnest(?::text[]) AS lease_,
-      unnest(?::bigint[]) AS created_at_, unnest(?::bigint[]) AS scheduled_at_, unnest(?::text[]) AS gate_,
-      unnest(?::bigint[]) AS ramp_, unnest(?::bigint[]) AS horizon_, unnest(?::bigint[]) AS free_,
-      unnest(?::text[]) AS source_, unnest(?::bigint[]) AS held_, unnest(?::text[]) AS event_id_) AS r
+      unnest(?::bigint[]) AS now_, unnest(?::bigint[]) AS free_, unnest(?::text[]) AS source_,
+      unnest(?::text[]) AS event_id_) AS r
 CROSS JOIN events
-LEFT JOIN gates ON gates.lane = r.gate_
-  AND (gates.open_until <> 0 OR gates.closed_at > r.ramp_ AND gates.closed_at <= r.horizon_ OR
+LEFT JOIN gates ON gates.lane = r.lane_
+  AND (gates.open_until <> 0 OR gates.closed_at > r.now_ - 10000 AND gates.closed_at <= r.now_ + 10000 OR
       gates.held_until > r.free_)
 LEFT JOIN gates held ON held.lane = r.source_
-  AND held.held_until > r.held_
+  AND held.held_until > r.now_
 WHERE events.id = r.event_id_
   AND
   (SELECT stored.id
