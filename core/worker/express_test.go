@@ -494,12 +494,20 @@ func TestExpressAtTheEnd(t *testing.T) {
 
 // visitors are Consumers of which one waits, until a message came.
 type visitors struct {
+	mu      sync.Mutex // guards the others while many events are accepted
 	gone    bool
 	arrived []*core.TakenJob
 }
 
-func (v *visitors) Reserve(core.Lane) (time.Duration, bool) { return time.Minute, !v.gone }
+func (v *visitors) Reserve(core.Lane) (time.Duration, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return time.Minute, !v.gone
+}
+
 func (v *visitors) Arrive(_ core.Lane, m *core.TakenJob) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.gone, v.arrived = true, append(v.arrived, m)
 }
 
