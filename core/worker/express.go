@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -156,8 +155,11 @@ func (to takers) arrive(a core.Arrival, holds map[core.ID]time.Duration, taken [
 			continue
 		}
 		var job *core.TakenJob
-		if i := slices.IndexFunc(taken, func(got core.TakenJob) bool { return got.ID == j.ID }); i >= 0 {
-			job = &taken[i]
+		for i := range taken {
+			// The jobs that have arrived belong to others, who change them: only the id stays.
+			if taken[i].ID == j.ID {
+				job = &taken[i]
+			}
 		}
 		if j.Lane.Queue() != "" {
 			(*to.consumers).Arrive(j.Lane, job)
@@ -180,6 +182,7 @@ func (t *tick) open(l core.Lane, now time.Time) bool {
 
 // arrive gives a job to a slot, or the room back if the job is nil.
 func (t *tick) arrive(l core.Lane, job *core.TakenJob) {
+	defer t.queue.arrived()
 	if job != nil && !t.leases.note(job) {
 		job = nil
 	}

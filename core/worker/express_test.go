@@ -492,6 +492,34 @@ func TestExpressAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestExpressOfManyJobsAtTheEnd: a tick ends while the jobs of one event arrive. Each is attempted or given
+// back. The race detector sees whether the two share memory.
+func TestExpressOfManyJobsAtTheEnd(t *testing.T) {
+	const jobs = 50
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEntrance(Limits{Slots: jobs, Batch: 10, Drain: 10 * time.Second}, Target{Sender: takesTime(0, ok)})
+			e.taking = time.Second
+			stop := e.serve(t)
+			time.Sleep(time.Second)
+			a := e.arrival(lane)
+			for n := range jobs - 1 {
+				a.Jobs = append(a.Jobs, core.NewJob{ID: core.ID(fmt.Sprintf("%s-%d", a.Jobs[0].ID, n)), Lane: lane, MaxAttempts: 3})
+			}
+			accepted := make(chan bool)
+			go func() { accepted <- e.send(t, a) }()
+			time.Sleep(time.Second) // the jobs arrive at this very time
+			report := stop()
+			if !<-accepted || report.Released+report.Completed != jobs {
+				t.Fatalf("report %+v, want all %d jobs in it", report, jobs)
+			}
+			if available, completed := e.count(core.Available), e.count(core.Completed); available+completed != jobs {
+				t.Fatalf("%d jobs are available and %d completed, want all %d", available, completed, jobs)
+			}
+		})
+	}
+}
+
 // visitors are Consumers of which one waits, until a message came.
 type visitors struct {
 	mu      sync.Mutex // guards the others while many events are accepted

@@ -29,7 +29,7 @@ type queue struct {
 
 	// Room for jobs that are being taken in the commit that stores them: see Express.
 	reserved int
-	arriving sync.WaitGroup // one for each of reserved
+	arriving sync.WaitGroup // one for each of reserved, until arrived
 	behind   []*line        // lines that are behind
 }
 
@@ -208,20 +208,22 @@ func (q *queue) hasRoom(l *line) bool {
 }
 
 // arrive gives room back that was reserved, and has the job that was taken wait for a slot, unless it
-// is nil. False means that the queue has ended.
+// is nil. False means that the queue has ended. The caller calls arrived when it has dealt with that.
 func (q *queue) arrive(lane core.Lane, job *core.TakenJob) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lines[lane].reserved--
 	q.reserved--
-	defer q.arriving.Done()
 	if job != nil && !q.ended {
 		q.wait(job)
 	}
 	return !q.ended
 }
 
-// awaitArrivals waits until no room is reserved, or until done is closed. The queue has ended.
+// arrived ends an arrival, for awaitArrivals.
+func (q *queue) arrived() { q.arriving.Done() }
+
+// awaitArrivals waits until all arrivals have ended, or until done is closed. The queue has ended.
 func (q *queue) awaitArrivals(done <-chan struct{}) {
 	none := make(chan struct{})
 	go func() {
