@@ -406,7 +406,7 @@ func postgresRows(columns []column) string {
 }
 
 // mysqlRows is a derived table, a UNION ALL of one SELECT for each row. MySQL 8.0 and MariaDB
-// share no shorter form: their VALUES tables differ.
+// share no shorter form: their VALUES tables differ. The Conn leaves it out for a single row.
 func mysqlRows(columns []column) string {
 	var first, more []string
 	for _, c := range columns {

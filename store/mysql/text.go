@@ -2,9 +2,12 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/once"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -43,6 +46,12 @@ func parts(stmts []store.Stmt, packet int) (all []part, err error) {
 
 // rowParts cuts a statement with Rows into parts of up to maxRows rows and up to packet bytes.
 func rowParts(i int, s store.Stmt, packet int) (all []part) {
+	if len(s.Rows) == 1 {
+		if one := ofOne(s.SQL); one.sql != "" {
+			args := one.args(s.Rows[0])
+			return []part{{stmt: i, sql: one.sql, args: args, size: len(one.sql) + len(rowCount) + size(args)}}
+		}
+	}
 	before, again, after := cut(s.SQL)
 	fixed := len(before) + len(after) + len(rowCount)
 	for rows := s.Rows; len(rows) > 0; {
@@ -75,6 +84,67 @@ func cut(sql string) (before, again, after string) {
 	again, after, _ = strings.Cut(rest, store.MySQLRow)
 	return before, again, after
 }
+
+// A single is a statement for one row without a row source: values of the row stand where the statement
+// names a column of it.
+type single struct {
+	sql     string // empty if the row source has to stay
+	columns []int  // of each question mark, the column whose value it is
+}
+
+// args are the arguments of the statement for a row.
+func (s single) args(row []any) []any {
+	args := make([]any, len(s.columns))
+	for i, c := range s.columns {
+		args[i] = row[c]
+	}
+	return args
+}
+
+// singles caches the results of OfOne for the whole process, by the store's text. It is not bounded: the
+// texts are constant except for the filters of listings, which have a few dozen combinations.
+var singles sync.Map
+
+func ofOne(sql string) single {
+	if s, ok := singles.Load(sql); ok {
+		return s.(single)
+	}
+	var s single
+	s.sql, s.columns = OfOne(sql)
+	singles.Store(sql, s)
+	return s
+}
+
+// OfOne returns a statement for a single row: a question mark stands where the statement names a column of
+// its row source, and columns has the column of each. The text is empty if the row source has to stay: if
+// nothing is joined to it, or the join is not an inner one.
+//
+// The server makes a table of a row source. To settle one job takes it 170 µs without the table and 380 with
+// it (MariaDB 10.11). Further rows cost more in statements of their own, so that the two are even at about
+// eight rows; but already with three, queues and workflows were slower.
+func OfOne(sql string) (text string, columns []int) {
+	before, _, after := cut(sql)
+	begin := sourceBegin().FindStringSubmatchIndex(before)
+	rest, joined := strings.CutPrefix(after, sourceEnd)
+	if begin == nil || !joined {
+		return "", nil
+	}
+	names := strings.Split(before[begin[2]:begin[3]], ", ")
+	text = ofSource().ReplaceAllStringFunc(before[:begin[0]]+rest, func(column string) string {
+		columns = append(columns, slices.Index(names, "? AS "+column[len("r."):]))
+		return "?"
+	})
+	return text, columns
+}
+
+// The row source as store.MySQL writes it: the end of what is before the first mark, and the beginning of what
+// follows the second one.
+var sourceBegin = once.Regexp(`\(SELECT (\? AS \w+(?:, \? AS \w+)*)$`)
+
+const sourceEnd = ") AS r STRAIGHT_JOIN "
+
+// ofSource finds the columns of the row source in a statement.
+var ofSource = once.Regexp(`\br\.\w+`)
 
 // size is an upper bound of the bytes that arguments take in a text.
 func size(args []any) int {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
+	gatewaymysql "github.com/eventgateway/gateway/store/mysql"
 )
 
 // serve starts the engine with an empty database.
@@ -60,7 +61,8 @@ func serve(t *testing.T) *sql.DB {
 }
 
 // A recorder is a connection that runs each statement by itself and records the statements'
-// names. It writes rows into the text as store/mysql does.
+// names. It writes rows into the text as store/mysql does with several rows. The text that store/mysql
+// has for one row is parsed, and its names are resolved.
 type recorder struct {
 	*sql.DB
 	t     *testing.T
@@ -71,6 +73,11 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	results := make([]store.Result, len(stmts))
 	for i, st := range stmts {
 		r.names[st.Name] = true
+		if one, _ := gatewaymysql.OfOne(st.SQL); one != "" {
+			if err := r.understood(ctx, one); err != nil {
+				return nil, fmt.Errorf("%s for one row: %w\n%s", st.Name, err, one)
+			}
+		}
 		for _, q := range written(st) {
 			err := r.understood(ctx, q.text)
 			var got store.Result
