@@ -219,10 +219,10 @@ ATTACK ?= 60s
 LEDGER ?= 300
 # Not LINES: a shell may export the height of its terminal under that name.
 LINED  ?= 200000
-# GATEWAY_TEST_WHOLE has the stories of several processes last three times as long as in make test.
+# GATEWAY_TEST_WHOLE has some stories last two to five times as long as in make test.
 torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LEDGER failing workflow runs on each database (300), LINED jobs in lines (200000)
 	GATEWAY_TORTURE_KILLS=$(KILLS) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run TestKills ./cmd/gateway/e2e
-	GATEWAY_TEST_WHOLE=1 $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '^Test(Fleet|Pull|SimultaneousDuplicates|WorkflowKills|ReloadsUnderLoad)$$' ./cmd/gateway/e2e
+	GATEWAY_TEST_WHOLE=1 $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '^Test(Fleet|Pull|PostgresRestarts|SimultaneousDuplicates|WorkflowKills|ReloadsUnderLoad)$$' ./cmd/gateway/e2e
 	GATEWAY_TORTURE_ATTACKS=$(ATTACK) $(GO) test -tags '$(TAGS)' -count=1 -timeout 60m -v -run '$(ATTACKS)' ./cmd/gateway/e2e
 	GATEWAY_TORTURE_LEDGER=$(LEDGER) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLedger$$' ./cmd/gateway/flows ./functions/e2e
 	GATEWAY_TORTURE_LINES=$(LINED) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLines$$' ./cmd/gateway/e2e

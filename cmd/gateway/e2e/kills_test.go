@@ -49,7 +49,7 @@ func kills(t *testing.T) int {
 	if testing.Short() {
 		return 5
 	}
-	return 25
+	return 15
 }
 
 // TestKills checks the main promise, for any number of kills: each event answered with 202 is

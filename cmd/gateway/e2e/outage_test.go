@@ -46,7 +46,7 @@ func TestPostgresRestarts(t *testing.T) {
 	// Data survives the death of a process even without syncs, and the recovery would spend
 	// seconds on them.
 	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off"}})
-	n := 20
+	n := whole(20, 8)
 	if testing.Short() {
 		n = 5
 	}
