@@ -123,7 +123,7 @@ func Open(ctx context.Context, o Options) (store.Conn, error) {
 		o.MaxConnections = defaultConnections
 	}
 	c := newConn(t, o.MaxConnections)
-	c.line = group.NewLine(min(committers, o.MaxConnections), c.commit, group.Bounds{Statements: maxStatements, Bytes: maxBytes})
+	c.line = c.newLine()
 	if err := store.ProveAtomic(ctx, c); err != nil {
 		_ = c.Close()
 		return nil, t.opening(err)
@@ -137,6 +137,10 @@ func newConn(t target, connections int) *Conn {
 	c.client = c.newClient(connections)
 	c.retry = store.Retry{Classify: c.classify, Tries: 1} // client sends again by itself
 	return c
+}
+
+func (c *Conn) newLine() *group.Line {
+	return group.NewLine(min(committers, cap(c.slots)), c.commit, group.Bounds{Statements: maxStatements, Bytes: maxBytes})
 }
 
 // Requests is how many HTTP requests have been sent. Each try counts.

@@ -68,12 +68,20 @@ func over(conn store.Conn) core.Store {
 	return store.New(storetest.Weakened(conn), store.D1, core.SystemClock)
 }
 
-// onShelf returns a function that opens migrated and empty databases, and uses the databases again.
-func onShelf(face func(servers.Hosted) Options) func(t *testing.T) *Conn {
-	var shelf storetest.Shelf[servers.Hosted]
+// onShelf returns a function that returns connections to migrated and empty databases, and uses both again
+// until t ends.
+func onShelf(t *testing.T, face func(servers.Hosted) Options) func(t *testing.T) *Conn {
+	var shelf storetest.Shelf[*Conn]
 	return func(sub *testing.T) *Conn {
-		c := connect(sub, face(shelf.Take(sub, func() servers.Hosted { return database(sub) })))
-		migrated(sub, c)
+		c := shelf.Take(sub, func() *Conn {
+			c := connect(t, face(database(sub)))
+			migrated(sub, c)
+			return c
+		})
+		sub.Cleanup(func() { // when no write of the check is under way any more
+			c.line.Close()
+			c.line = c.newLine()
+		})
 		storetest.Empty(sub, c)
 		return c
 	}
@@ -123,7 +131,7 @@ func TestStore(t *testing.T) {
 	for name, face := range faces {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			open := onShelf(face)
+			open := onShelf(t, face)
 			storetest.Run(t, func(sub *testing.T) core.Store { return over(open(sub)) }, storetest.Options{Slow: true, Sampled: true, SecondFace: name == "proxy"})
 		})
 	}
@@ -132,7 +140,7 @@ func TestStore(t *testing.T) {
 // TestFaults makes the faults above the protocol; TestChaos makes faults of each protocol.
 func TestFaults(t *testing.T) {
 	onAPI(t, func(t *testing.T, face func(servers.Hosted) Options) {
-		open := onShelf(face)
+		open := onShelf(t, face)
 		storetest.RunFaults(t, func(sub *testing.T, f *storetest.Fault) core.Store {
 			return over(storetest.Faulty(open(sub), f))
 		}, slow)

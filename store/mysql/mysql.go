@@ -80,8 +80,12 @@ func Open(ctx context.Context, url string, maxConnections int) (store.Conn, erro
 	}
 	p.put(s)
 	c := &conn{pool: p, retry: store.Retry{Classify: failure, Tries: maxTries, FirstPause: firstPause, MaxPause: maxPause}}
-	c.line = group.NewLine(min(committers, max(1, maxConnections)), group.MergedCommit(commitTimeout, c.run))
+	c.line = c.newLine()
 	return c, nil
+}
+
+func (c *conn) newLine() *group.Line {
+	return group.NewLine(committers, group.MergedCommit(commitTimeout, c.run))
 }
 
 // committers is how many groups are written at the same time: see the package comment.

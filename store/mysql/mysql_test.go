@@ -53,13 +53,21 @@ func over(c store.Conn) core.Store {
 	return store.New(storetest.Weakened(c), store.MySQL, core.SystemClock)
 }
 
-// onShelf returns a function that opens migrated and empty databases, and uses the databases again.
+// onShelf returns a function that returns connections to migrated and empty databases, and uses both again
+// until t ends.
 func onShelf(t *testing.T) func(t *testing.T) *conn {
 	servers.MySQL(t) // without a server the test is skipped here: only its own goroutine may do it
-	var shelf storetest.Shelf[string]
+	var shelf storetest.Shelf[*conn]
 	return func(sub *testing.T) *conn {
-		c := opened(sub, shelf.Take(sub, func() string { return servers.MySQL(t) }))
-		migrated(sub, c)
+		c := shelf.Take(sub, func() *conn {
+			c := opened(t, servers.MySQL(t))
+			migrated(sub, c)
+			return c
+		})
+		sub.Cleanup(func() { // when no write of the check is under way any more
+			c.line.Close()
+			c.line = c.newLine()
+		})
 		storetest.Empty(sub, c)
 		return c
 	}
