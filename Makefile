@@ -137,7 +137,7 @@ aside:
 	cd store/mysql/mysql8 && $(TESTED) ./...
 	cd core/config/remote/cloud/emulators && $(TESTED) ./...
 	cd core/verify/libraries && $(TESTED) ./...
-	$(MAKE) fuzz FUZZTIME=5000x FUZZED='./core/... ./store/...'
+	$(MAKE) fuzz FUZZTIME=1000x FUZZED='./core/... ./store/...'
 
 # The race detector costs minutes, so it runs where goroutines share memory. Left out are:
 #
@@ -227,7 +227,7 @@ torture: ## kill -9 under load, KILLS times (1000), attacks of ATTACK (60s), LED
 	GATEWAY_TORTURE_LEDGER=$(LEDGER) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLedger$$' ./cmd/gateway/flows ./functions/e2e
 	GATEWAY_TORTURE_LINES=$(LINED) $(GO) test -tags '$(TAGS)' -count=1 -timeout 120m -v -run '^TestLines$$' ./cmd/gateway/e2e
 
-# A number of runs such as 5000x ends by itself. A time, now and then, ends in
+# A number of runs such as 1000x ends by itself. A time, now and then, ends in
 # "context deadline exceeded" and nothing else (golang/go#75804): no input failed.
 # make test fuzzes ./core and ./store only: for one target of cmd the whole program is built.
 FUZZTIME ?= 20s
