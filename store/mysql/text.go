@@ -137,8 +137,8 @@ func OfOne(sql string) (text string, columns []int) {
 	return text, columns
 }
 
-// The row source as store.MySQL writes it: the end of what is before the first mark, and the beginning of what
-// follows the second one.
+// The row source as store.MySQL writes it. sourceBegin ends the text before the first mark, and sourceEnd begins
+// the text after the second one.
 var sourceBegin = once.Regexp(`\(SELECT (\? AS \w+(?:, \? AS \w+)*)$`)
 
 const sourceEnd = ") AS r STRAIGHT_JOIN "

@@ -73,7 +73,10 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	results := make([]store.Result, len(stmts))
 	for i, st := range stmts {
 		r.names[st.Name] = true
-		if one, _ := gatewaymysql.OfOne(st.SQL); one != "" {
+		if one, columns := gatewaymysql.OfOne(st.SQL); one != "" {
+			if slices.Contains(columns, -1) {
+				r.t.Errorf("%s for one row names a column that its row source does not have", st.Name)
+			}
 			if err := r.understood(ctx, one); err != nil {
 				return nil, fmt.Errorf("%s for one row: %w\n%s", st.Name, err, one)
 			}
