@@ -17,6 +17,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // followsWithin bounds the delay with which /health follows real intake, both when the
@@ -48,7 +49,7 @@ func testFaultOf(t *testing.T, g *gateway, r *receiver.Receiver, f fault) {
 	l := newLoad(g, r, pooled)
 	l.pause = 20 * time.Millisecond
 	l.start(faultSenders)
-	eventually(t, 20*time.Second, "events accepted and delivered", l.grows(5))
+	wait.For(t, 20*time.Second, "events accepted and delivered", l.grows(5))
 	h := watch(g)
 
 	end := sync.OnceFunc(f.begin(t))
@@ -62,8 +63,8 @@ func testFaultOf(t *testing.T, g *gateway, r *receiver.Receiver, f fault) {
 	}
 	accepts := l.accepts()
 	end()
-	eventually(t, 30*time.Second, "events accepted after the fault", accepts)
-	if !within(followsWithin, func() bool { status, _ := h.now(); return status == 200 }) {
+	wait.For(t, 30*time.Second, "events accepted after the fault", accepts)
+	if !wait.Until(followsWithin, func() bool { status, _ := h.now(); return status == 200 }) {
 		status, body := h.now()
 		t.Errorf("events are accepted for %v, and /health = %d %s, want 200", followsWithin, status, body)
 	}
@@ -91,7 +92,7 @@ func (l *load) awaitSilence(t *testing.T, d time.Duration) {
 	t.Helper()
 	last, _ := l.counts()
 	since := time.Now()
-	eventually(t, 40*time.Second, "no event is accepted", func() bool {
+	wait.For(t, 40*time.Second, "no event is accepted", func() bool {
 		if n, _ := l.counts(); n != last {
 			last, since = n, time.Now()
 		}
@@ -211,40 +212,42 @@ func TestPostgresServerFaults(t *testing.T) {
 	}
 }
 
-// occupy opens connections until the server accepts no more, and ends the connections of the
-// gateway. It repeats this until the fault ends: an ended connection counts for a moment more,
-// and the gateway may be the first to replace it. All connections are closed when the fault
-// ends.
-func occupy(t *testing.T, db, hog *sql.DB, gateways, endOne string) func() {
+// An entrance has the statements that occupy needs.
+type entrance struct {
+	shut, open string // refuse new connections of the gateway, and permit them again
+	taken      string // the id of a connection of the gateway
+	end        string // ends the connection with an id
+}
+
+// occupy opens connections until the server accepts no more, and ends those of the gateway. The
+// gateway would replace each of them at once, so it is shut out until it has none. An ended
+// connection counts for a moment more, so it is shut out until none is free for a second. The
+// connections are closed when the fault ends.
+func occupy(t *testing.T, db, hog *sql.DB, e entrance) func() {
 	t.Helper()
 	var taken []*sql.Conn
 	none := func() bool {
+		free := false
 		for c, err := hog.Conn(t.Context()); err == nil; c, err = hog.Conn(t.Context()) {
-			taken = append(taken, c)
+			taken, free = append(taken, c), true
 		}
 		var id sql.NullInt64
-		if err := db.QueryRow(gateways).Scan(&id); err != nil {
-			return errors.Is(err, sql.ErrNoRows)
+		if err := db.QueryRow(e.taken).Scan(&id); err != nil {
+			return errors.Is(err, sql.ErrNoRows) && !free
 		}
-		_, _ = db.Exec(endOne, id.Int64) // the connection may have ended by itself
+		_, _ = db.Exec(e.end, id.Int64) // the connection may have ended by itself
 		return false
 	}
-	eventually(t, 40*time.Second, "the gateway has no connection, and gets none", none)
-	stop := make(chan struct{})
-	var occupier sync.WaitGroup
-	occupier.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(50 * time.Millisecond):
-				none()
-			}
+	open := changed(db, e.shut, e.open)(t)
+	since := time.Now()
+	wait.For(t, 40*time.Second, "the gateway has no connection, and gets none", func() bool {
+		if !none() {
+			since = time.Now()
 		}
+		return time.Since(since) > time.Second
 	})
+	open()
 	return func() {
-		close(stop)
-		occupier.Wait()
 		hog.SetMaxIdleConns(-1)
 		for _, c := range taken {
 			_ = c.Close()
@@ -267,8 +270,12 @@ func TestPostgresConnectionsTaken(t *testing.T) {
 	st := postgresStore(address)
 	st.env = []string{"DATABASE_URL=" + as("gateway")}
 	testFault(t, st, fault{"connections taken", func(t *testing.T) func() {
-		return occupy(t, admin, openSQL(t, "pgx", as("others")).db,
-			`SELECT pid FROM pg_stat_activity WHERE usename = 'gateway'`, `SELECT pg_terminate_backend($1)`)
+		return occupy(t, admin, openSQL(t, "pgx", as("others")).db, entrance{
+			shut:  `ALTER ROLE gateway CONNECTION LIMIT 0`,
+			open:  `ALTER ROLE gateway CONNECTION LIMIT -1`,
+			taken: `SELECT pid FROM pg_stat_activity WHERE usename = 'gateway'`,
+			end:   `SELECT pg_terminate_backend($1)`,
+		})
 	}})
 }
 
@@ -286,7 +293,7 @@ func TestPostgresDiskFull(t *testing.T) {
 	st, ballast := postgresStore(address), filepath.Join(disk, "ballast")
 	testFault(t, st, fault{"disk full", func(t *testing.T) func() {
 		db := st.open(t)
-		eventually(t, 20*time.Second, "the row of the purger's turns, which needs no new page any more", func() bool {
+		wait.For(t, 20*time.Second, "the row of the purger's turns, which needs no new page any more", func() bool {
 			return db.count(`SELECT COUNT(*) FROM turns`) > 0
 		})
 		fill(t, ballast)
@@ -355,8 +362,12 @@ func TestMySQLServerFaults(t *testing.T) {
 					s.Freeze()
 					return s.Thaw
 				}
-				return occupy(t, admin, openSQL(t, "mysql", mysqlDSN(t, address)).db,
-					`SELECT id FROM information_schema.processlist WHERE user = 'gateway'`, `KILL ?`)
+				return occupy(t, admin, openSQL(t, "mysql", mysqlDSN(t, address)).db, entrance{
+					shut:  `ALTER USER gateway@localhost ACCOUNT LOCK`,
+					open:  `ALTER USER gateway@localhost ACCOUNT UNLOCK`,
+					taken: `SELECT id FROM information_schema.processlist WHERE user = 'gateway'`,
+					end:   `KILL ?`,
+				})
 			}})
 		})
 	}
