@@ -304,7 +304,7 @@ func TestPostgresDiskFull(t *testing.T) {
 // TestMySQLDiskFull: the disk of the tables is full, and the disk of the log is not.
 func TestMySQLDiskFull(t *testing.T) {
 	t.Parallel()
-	disk, home := onDisk(t, "size=24m"), t.TempDir()
+	disk, home := onDisk(t, "size=48m"), t.TempDir()
 	_, address := ownMySQL(t, servers.MySQLOptions{Dir: home})
 	folders, err := filepath.Glob(filepath.Join(home, "*", "data", "gateway"))
 	if err != nil || len(folders) != 1 {
@@ -314,9 +314,19 @@ func TestMySQLDiskFull(t *testing.T) {
 	check(t, os.RemoveAll(folders[0]))
 	check(t, os.Symlink(filepath.Join(disk, "tables"), folders[0]))
 	ballast := filepath.Join(disk, "ballast")
+	// InnoDB keeps room for rollbacks in tables of 1 MiB and more. In a smaller one the rollback of a large
+	// event may find none, and then InnoDB ends the server, as it did in 15 of 278 runs, six at a time.
+	admin := openSQL(t, "mysql", mysqlDSN(t, address)).db
+	grown := changed(admin, `INSERT INTO events (id, source, type, payload, content_type, headers, created_at)
+		SELECT CONCAT(LEFT(id, 20), LPAD(seq, 6, '0')), 'grown', 'grown', REPEAT(MD5(seq), 400), '', '', created_at
+		FROM (SELECT MAX(id) id, MAX(created_at) created_at FROM events) newest, seq_1_to_100`, `DELETE FROM events WHERE source = 'grown'`)
 	testFault(t, mysqlStore(address), fault{"disk full", func(t *testing.T) func() {
+		shrink := grown(t)
 		fill(t, ballast)
-		return func() { remove(t, ballast) }
+		return func() {
+			remove(t, ballast)
+			shrink()
+		}
 	}})
 }
 

@@ -65,10 +65,22 @@ func ownPostgres(t *testing.T, o servers.PostgresOptions) (s *servers.PostgresSe
 	t.Helper()
 	s, err := servers.StartPostgres(o)
 	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
+	t.Cleanup(func() { endOwn(t, s) })
 	address, err = s.NewDatabase("gateway")
 	check(t, err)
 	return s, address
+}
+
+// endOwn ends a server of one test. If the test failed, it shows the end of what the server said: it may have
+// ended by itself.
+func endOwn(t *testing.T, s interface {
+	Log() string
+	Stop() error
+}) {
+	if t.Failed() {
+		t.Logf("the database server said:\n%s", s.Log())
+	}
+	_ = s.Stop()
 }
 
 // ownMySQL starts a server for one test, with a database.
@@ -76,7 +88,7 @@ func ownMySQL(t *testing.T, o servers.MySQLOptions) (s *servers.MySQLServer, add
 	t.Helper()
 	s, err := servers.StartMySQL(o)
 	servers.Check(t, err)
-	t.Cleanup(func() { _ = s.Stop() })
+	t.Cleanup(func() { endOwn(t, s) })
 	address, err = s.NewDatabase("gateway")
 	check(t, err)
 	return s, address

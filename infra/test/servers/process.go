@@ -251,14 +251,19 @@ func (p *process) ended() (status int, ended bool) {
 	return status, ended
 }
 
-// log returns the last 16 KiB of the output.
+// log returns the last 16 KiB of the output, with at most 500 bytes of a line: a server that crashes
+// writes the statement that it was at.
 func (p *process) log() string {
 	b, _ := os.ReadFile(filepath.Join(p.dir, "log"))
-	const most = 16 << 10
-	if len(b) > most {
-		b = b[len(b)-most:]
+	const most, line = 16 << 10, 500
+	var said []byte
+	for l := range bytes.Lines(b) {
+		if len(l) > line {
+			l = append(l[:line:line], " [...]\n"...)
+		}
+		said = append(said, l...)
 	}
-	return string(b)
+	return string(said[max(len(said)-most, 0):])
 }
 
 // remove ends the program and removes the folder. It may be called again.
