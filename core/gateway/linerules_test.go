@@ -16,6 +16,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/gateway"
 	"github.com/eventgateway/gateway/core/pull"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A dock is a receiver that holds deliveries until it is opened.
@@ -48,16 +49,6 @@ func (r *dock) got() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.bodies...)
-}
-
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not in 20 s: %s", what)
-		}
-	}
 }
 
 // linedYAML is a configuration with a handler and a queue in lines.
@@ -96,7 +87,7 @@ func TestLinesOfAProgram(t *testing.T) {
 			for i := range 5 {
 				post(t, "http://"+l.Addr().String()+"/events/shop/t", fmt.Sprintf(`{"k": "a", "n": %d}`, i))
 			}
-			waitFor(t, "the first delivery", func() bool { return len(r.got()) == 1 })
+			wait.For(t, 20*time.Second, "the first delivery", func() bool { return len(r.got()) == 1 })
 			time.Sleep(100 * time.Millisecond)
 			if n := len(r.got()); n != 1 {
 				t.Errorf("%d deliveries at the same time, want 1", n)
@@ -104,13 +95,13 @@ func TestLinesOfAProgram(t *testing.T) {
 			if result, err := p.Reload(t.Context(), core.BySignal, "", load(t, configured(after.lines))); result != core.ReloadApplied {
 				t.Fatal(result, err)
 			}
-			waitFor(t, "more deliveries after the reload", func() bool { return len(r.got()) >= after.want })
+			wait.For(t, 20*time.Second, "more deliveries after the reload", func() bool { return len(r.got()) >= after.want })
 			time.Sleep(100 * time.Millisecond)
 			if n := len(r.got()); n != after.want {
 				t.Errorf("%d deliveries at the same time after the reload, want %d", n, after.want)
 			}
 			close(r.opened)
-			waitFor(t, "all deliveries", func() bool { return len(r.got()) == 5 })
+			wait.For(t, 20*time.Second, "all deliveries", func() bool { return len(r.got()) == 5 })
 			cancel()
 			if err := <-served; err != nil {
 				t.Error(err)

@@ -372,7 +372,7 @@ func (x truth) kind(id, other core.ID, lane core.Lane, delivered bool, count *pr
 	dead := [2]string{x.first.dead[was.ID], x.second.dead[is.ID]}
 	add(preview.InBody, delivered && (before.body != after.body || before.contentType != after.contentType || dead[0] != dead[1]))
 	add(preview.InLine, was.Line != is.Line)
-	add(preview.InDelay, wait(was) != wait(is))
+	add(preview.InDelay, delayed(was) != delayed(is))
 	add(preview.InAttempts, was.MaxAttempts != is.MaxAttempts)
 	add(preview.InKey, was.Key != is.Key)
 	if lane.Workflow() != "" {
@@ -394,8 +394,8 @@ func (x truth) kind(id, other core.ID, lane core.Lane, delivered bool, count *pr
 	return "changed " + strings.Join(changes, " ")
 }
 
-// wait returns how long a job waits for its time.
-func wait(j core.Job) time.Duration {
+// delayed returns how long a job waits for its time.
+func delayed(j core.Job) time.Duration {
 	if j.Status == core.Waiting {
 		return max(0, j.ScheduledAt.Sub(j.CreatedAt))
 	}

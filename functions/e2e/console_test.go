@@ -12,6 +12,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const consoleToken = "a-token-of-the-console-for-tests"
@@ -122,11 +123,11 @@ func TestCurvesAndGraph(t *testing.T) {
 			}
 			return states
 		}
-		eventually(t, 20*time.Second, "the graph of a run that waits for its callback", func() bool {
+		wait.For(t, 20*time.Second, "the graph of a run that waits for its callback", func() bool {
 			g := graphOf()
 			return g["ask"] == "waiting" && g["notify"] == ""
 		})
-		eventually(t, 20*time.Second, "the callback is taken", func() bool {
+		wait.For(t, 20*time.Second, "the callback is taken", func() bool {
 			a, err := ask("POST", url, `{"by": "desk"}`)
 			return err == nil && a.status == 200
 		})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A deployment is the four functions with a database, and their HTTP endpoints.
@@ -146,7 +147,7 @@ func (d *deployment) tick(f *lambda.Function) lambda.Result {
 // may still store jobs.
 func (d *deployment) awaitIdle(limit time.Duration) {
 	d.t.Helper()
-	eventually(d.t, limit, "all functions are idle and all jobs finished", func() bool {
+	wait.For(d.t, limit, "all functions are idle and all jobs finished", func() bool {
 		return !slices.ContainsFunc(d.functions(), busy) && d.db.finished()
 	})
 }

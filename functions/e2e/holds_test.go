@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestHold: a handler that is held gets nothing. A worker ends as soon as without the backlog,
@@ -30,7 +32,7 @@ func testHold(t *testing.T, target string) {
 		free := []string{"X-Hub-Signature-256", "sha256=" + hexHMAC(githubSecret, `{}`), "X-GitHub-Event", "issues", "X-GitHub-Delivery", "0001"}
 		d.must(200, "POST", "/webhooks/github", `{}`, free...)
 		r.Await(t, 10*time.Second, "/issues", 1)
-		eventually(t, 30*time.Second, "all workers have ended", func() bool { return !busy(d.worker) })
+		wait.For(t, 30*time.Second, "all workers have ended", func() bool { return !busy(d.worker) })
 		nudges := len(d.service.Calls())
 		held := d.tick(d.worker).Took
 		t.Logf("a tick took %v without a backlog, %v with one that is held", idle.Round(time.Millisecond), held.Round(time.Millisecond))
@@ -62,7 +64,7 @@ func testHold(t *testing.T, target string) {
 		r.Await(t, 20*time.Second, "/orders", 3)
 		d.must(200, "POST", "/api/holds", fmt.Sprintf(`{"target": %q}`, target))
 		again, before := time.Now(), len(r.At("/orders"))
-		eventually(t, 20*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
+		wait.For(t, 20*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
 		ended, after := time.Since(again), len(r.At("/orders"))
 		t.Logf("%d deliveries until the second hold, %d after it; the worker ended after %v", before, after-before, ended.Round(time.Millisecond))
 		if after == events { // a worker that waited is not seen to end above

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // killConfig has enough attempts for a job whose copy is killed many times.
@@ -39,20 +40,20 @@ func TestKills(t *testing.T) {
 		unschedule := d.service.Schedule(d.worker, 2*time.Second)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		wait := w.load(ctx, d.api.URL, 4, 10*time.Millisecond)
+		ended := w.load(ctx, d.api.URL, 4, 10*time.Millisecond)
 		most := 0
 		for n := 0; n < kills; {
 			before := w.yes()
 			goesBy(t, 50*time.Millisecond+rand.N(150*time.Millisecond))
-			eventually(t, 30*time.Second, "some more events are accepted", func() bool { return w.yes() > before+3 })
+			wait.For(t, 30*time.Second, "some more events are accepted", func() bool { return w.yes() > before+3 })
 			most = max(most, len(d.worker.Copies())+len(d.intake.Copies()))
 			if killOne(d, w) {
 				n++
 			}
 		}
 		cancel()
-		wait()
-		eventually(t, 40*time.Second, "all accepted events are delivered", func() bool { return w.missing() == 0 })
+		ended()
+		wait.For(t, 40*time.Second, "all accepted events are delivered", func() bool { return w.missing() == 0 })
 		d.awaitIdle(30 * time.Second)
 		unschedule()
 		d.stop()
@@ -95,7 +96,7 @@ func TestRunsOutliveKills(t *testing.T) {
 				n++
 			}
 		}
-		eventually(t, 60*time.Second, "all runs are completed", func() bool {
+		wait.For(t, 60*time.Second, "all runs are completed", func() bool {
 			d.callBack(waiting)
 			return completed() == runs
 		})
@@ -148,7 +149,7 @@ func TestQueueOutlivesKills(t *testing.T) {
 				n++
 			}
 		}
-		eventually(t, 30*time.Second, "all messages are acknowledged", db.finished)
+		wait.For(t, 30*time.Second, "all messages are acknowledged", db.finished)
 		cancel()
 		consumers.Wait()
 		d.stop()
@@ -221,7 +222,7 @@ func TestTermination(t *testing.T) {
 		if !d.worker.Copies()[0].Tell() {
 			t.Fatal("the worker has not asked to be told")
 		}
-		eventually(t, 20*time.Second, "the tick ends", func() bool { return !busy(d.worker) })
+		wait.For(t, 20*time.Second, "the tick ends", func() bool { return !busy(d.worker) })
 		t.Logf("the tick ended %v after it was told to", time.Since(began).Round(time.Millisecond))
 		d.worker.Kill()
 		if n := db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running'`); n != 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/trees"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A call is a request that a step made.
@@ -334,7 +335,7 @@ func TestLedger(t *testing.T) {
 		b.mu.Lock()
 		b.quiet = true
 		b.mu.Unlock()
-		eventually(t, 120*time.Second, "all runs are completed", func() bool {
+		wait.For(t, 120*time.Second, "all runs are completed", func() bool {
 			b.callBack(true)
 			b.redrive(d, 1)
 			return db.count(`SELECT COUNT(*) FROM runs WHERE status = 'completed'`) == runs

@@ -18,6 +18,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/lines"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // linesConfig has a handler that keeps the order of each key, and one that takes three events of a
@@ -71,13 +72,13 @@ func TestLines(t *testing.T) {
 			}
 			s.catch().Kill()
 		}
-		eventually(t, 60*time.Second, "two copies deliver at the same time, and the wide lines reach their limit", func() bool {
+		wait.For(t, 60*time.Second, "two copies deliver at the same time, and the wide lines reach their limit", func() bool {
 			copies, widest := s.seen()
 			return copies > 1 && widest >= lineLimits["/wide"]
 		})
 		cancel()
 		senders.Wait()
-		eventually(t, 90*time.Second, "all jobs are finished", db.finished)
+		wait.For(t, 90*time.Second, "all jobs are finished", db.finished)
 		unschedule() // on a slow machine the next tick begins before the last one ends
 		s.d.awaitIdle(60 * time.Second)
 		s.d.stop()
@@ -244,13 +245,13 @@ func (s *lineStory) progress() {
 		return s.completed
 	}
 	before := done()
-	eventually(s.t, 60*time.Second, "some more jobs are completed", func() bool { return done() >= before+4*lineKeys })
+	wait.For(s.t, 60*time.Second, "some more jobs are completed", func() bool { return done() >= before+4*lineKeys })
 }
 
 // catch waits for the next delivery, keeps it from ending, and returns its worker.
 func (s *lineStory) catch() (c *lambda.Copy) {
 	s.t.Helper()
-	eventually(s.t, 60*time.Second, "a delivery begins, and its worker is there", func() bool {
+	wait.For(s.t, 60*time.Second, "a delivery begins, and its worker is there", func() bool {
 		select {
 		case number := <-s.caught:
 			for _, c = range s.d.worker.Copies() {
@@ -269,7 +270,7 @@ func (s *lineStory) catch() (c *lambda.Copy) {
 // the worker had no work any more.
 func (s *lineStory) freeze() (c *lambda.Copy) {
 	s.t.Helper()
-	eventually(s.t, 60*time.Second, "a worker freezes that has work", func() bool {
+	wait.For(s.t, 60*time.Second, "a worker freezes that has work", func() bool {
 		c = s.catch()
 		if err := syscall.Kill(c.Pid(), syscall.SIGSTOP); err != nil {
 			s.t.Fatal(err)
@@ -345,7 +346,7 @@ func TestLinesStopAtDeadJobs(t *testing.T) {
 		}
 		stopped := func(want string) (job string) {
 			t.Helper()
-			eventually(t, 30*time.Second, "a dead job stops the line, after the deliveries "+want, func() bool {
+			wait.For(t, 30*time.Second, "a dead job stops the line, after the deliveries "+want, func() bool {
 				ids := db.column(`SELECT job_id FROM line_slots WHERE stopped_at <> 0`)
 				job = strings.Join(ids, " ")
 				return len(ids) == 1 && delivered(r, "a") == want
@@ -353,8 +354,8 @@ func TestLinesStopAtDeadJobs(t *testing.T) {
 			return job
 		}
 		first := stopped("a1 a1")
-		eventually(t, 30*time.Second, "the other line is empty", func() bool { return delivered(r, "b") == "b1 b2" })
-		eventually(t, 30*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
+		wait.For(t, 30*time.Second, "the other line is empty", func() bool { return delivered(r, "b") == "b1 b2" })
+		wait.For(t, 30*time.Second, "the worker has ended", func() bool { return !busy(d.worker) })
 		d.tick(d.worker)
 		if got := delivered(r, "a"); got != "a1 a1" {
 			t.Errorf("deliveries while the line is stopped = %s, want a1 a1", got)
@@ -439,7 +440,7 @@ func TestLinesOfQueues(t *testing.T) {
 
 		waiting := make(chan []message, 1)
 		go func() { waiting <- d.receive("20s") }()
-		eventually(t, 20*time.Second, "a consumer waits", func() bool { return busy(d.pull) })
+		wait.For(t, 20*time.Second, "a consumer waits", func() bool { return busy(d.pull) })
 		d.ack(a1)
 		a2 := <-waiting
 		if len(a2) != 1 || eventName(a2[0].Payload) != "a2" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A printout is the output of a process while it runs.
@@ -39,7 +40,7 @@ func (p *printout) String() string {
 // awaits waits until a text was printed.
 func (p *printout) awaits(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, 20*time.Second, "listen prints "+text, func() bool { return strings.Contains(p.String(), text) })
+	wait.For(t, 20*time.Second, "listen prints "+text, func() bool { return strings.Contains(p.String(), text) })
 }
 
 // listen runs "gateway listen" against the HTTP API until the returned function interrupts it.

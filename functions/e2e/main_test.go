@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/sources"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // programs is the folder of the programs under test: the functions intake, pull, worker and
@@ -82,20 +83,10 @@ func build(tags string, packages ...string) error {
 	return nil
 }
 
-// eventually waits until cond holds, and fails the test after limit.
-func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(limit); !cond(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", limit, what)
-		}
-	}
-}
-
 // goesBy waits for d. It is for tests of behaviour while no request comes in, which have no
 // condition to wait for.
 func goesBy(t testing.TB, d time.Duration) {
 	t.Helper()
 	end := time.Now().Add(d)
-	eventually(t, d+time.Minute, "time goes by", func() bool { return time.Now().After(end) })
+	wait.For(t, d+time.Minute, "time goes by", func() bool { return time.Now().After(end) })
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // onTimeRuns is the number of runs and events that TestOnTime measures: 3, or the number in
@@ -83,7 +85,7 @@ func TestOnTime(t *testing.T) {
 		for i := range n {
 			d.send("/events/approval.wanted", `{}`)
 			url, called := <-back, time.Time{}
-			eventually(t, 30*time.Second, "the callback is taken", func() bool {
+			wait.For(t, 30*time.Second, "the callback is taken", func() bool {
 				a, err := ask("POST", url, `{"by": "desk"}`)
 				called = time.Now()
 				return err == nil && a.status == 200

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // operationsConfig has a handler whose jobs die until it is mended, and one whose jobs are done.
@@ -45,7 +46,7 @@ func TestOperations(t *testing.T) {
 			d.send("/events/order.created", `{}`)
 			d.send("/events/note.added", `{}`)
 		}
-		eventually(t, 60*time.Second, "half of the jobs are dead, half are done", func() bool {
+		wait.For(t, 60*time.Second, "half of the jobs are dead, half are done", func() bool {
 			return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == n && db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'completed'`) == n
 		})
 		mended.Store(true)
@@ -58,13 +59,13 @@ func TestOperations(t *testing.T) {
 		begun := func() bool {
 			return db.count(`SELECT COUNT(*) FROM operations WHERE acted > 0`) == 2
 		}
-		eventually(t, 30*time.Second, "the worker does slices", begun)
+		wait.For(t, 30*time.Second, "the worker does slices", begun)
 		goesBy(t, rand.N(300*time.Millisecond))
 		w := newWitness(receiver.New(t)) // records the kill only
-		eventually(t, 30*time.Second, "a copy of the worker is killed", func() bool { return killOne(d, w) })
+		wait.For(t, 30*time.Second, "a copy of the worker is killed", func() bool { return killOne(d, w) })
 		for action, id := range ids {
 			var last string
-			eventually(t, 60*time.Second, action+" is finished", func() bool {
+			wait.For(t, 60*time.Second, action+" is finished", func() bool {
 				last = d.must(200, "GET", "/api/operations/"+id, "").body
 				return strings.Contains(last, `"state":"finished"`)
 			})

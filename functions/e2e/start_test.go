@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/lambda"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestRefusedStarts: a function exits if its configuration is unusable. Its log has the reason
@@ -108,14 +109,14 @@ func TestDatabaseAway(t *testing.T) {
 		}
 		db.wire.Mend()
 		began = time.Now()
-		eventually(t, 20*time.Second, "events are accepted", func() bool {
+		wait.For(t, 20*time.Second, "events are accepted", func() bool {
 			a, err := ask("POST", d.api.URL+"/events/order.created", `{}`)
 			return err == nil && a.status == 202
 		})
 		t.Logf("accepted again after %v", time.Since(began).Round(time.Millisecond))
-		eventually(t, 20*time.Second, "the schedule finds the worker well", func() bool { return d.worker.Invoke([]byte(`{}`)).Error == "" })
+		wait.For(t, 20*time.Second, "the schedule finds the worker well", func() bool { return d.worker.Invoke([]byte(`{}`)).Error == "" })
 		r.Await(t, 20*time.Second, "/orders", 1)
-		eventually(t, 20*time.Second, "the API answers", func() bool {
+		wait.For(t, 20*time.Second, "the API answers", func() bool {
 			a, err := ask("GET", d.api.URL+"/api/queues/inbox/messages?wait=0s", "")
 			return err == nil && a.status == 200
 		})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const githubSecret = "what github and we know, and nobody else"
@@ -200,7 +201,7 @@ func TestQueue(t *testing.T) {
 
 		waiting := make(chan []message, 1)
 		go func() { waiting <- d.receive("20s") }()
-		eventually(t, 10*time.Second, "a consumer waits", func() bool { return busy(d.pull) })
+		wait.For(t, 10*time.Second, "a consumer waits", func() bool { return busy(d.pull) })
 		d.send("/events/message.sent", `{"n": 2}`)
 		d.ack(<-waiting)
 		if got := d.receive("0s"); len(got) != 0 {
@@ -254,7 +255,7 @@ func TestWorkflow(t *testing.T) {
 		r.On("/ask", asking(back))
 		d.send("/events/approval.wanted", `{}`)
 		url := <-back
-		eventually(t, 20*time.Second, "the callback is taken", func() bool {
+		wait.For(t, 20*time.Second, "the callback is taken", func() bool {
 			a, err := ask("POST", url, `{"by": "desk"}`)
 			return err == nil && a.status == 200
 		})

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -266,7 +268,7 @@ func TestStaleConnections(t *testing.T) {
 	for _, row := range other.do(t, reading("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"))[0].Rows {
 		other.do(t, writing(fmt.Sprintf("KILL %d", row[0])))
 	}
-	eventually(t, "connections killed", func() bool {
+	wait.For(t, 20*time.Second, "connections killed", func() bool {
 		return other.read(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE()") == int64(1)
 	})
 	for n := range int64(pooled) {
@@ -285,7 +287,7 @@ func TestKilled(t *testing.T) {
 	}()
 	other := opened(t, "mysql://"+c.dsn())
 	find := reading("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info LIKE '%to be killed%'")
-	eventually(t, "it sleeps", func() bool { return len(other.do(t, find)[0].Rows) == 1 })
+	wait.For(t, 20*time.Second, "it sleeps", func() bool { return len(other.do(t, find)[0].Rows) == 1 })
 	other.do(t, writing(fmt.Sprintf("KILL %d", other.do(t, find)[0].Rows[0][0])))
 	if err := <-done; !core.IsKind(err, core.Unavailable) {
 		t.Errorf("Batch on a connection that was killed = %v, want unavailable", err)

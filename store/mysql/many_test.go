@@ -13,6 +13,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
@@ -358,15 +359,15 @@ func TestServerIsKilled(t *testing.T) {
 	count := func() int { mu.Lock(); defer mu.Unlock(); return len(confirmed) }
 	for range 2 {
 		before := count()
-		eventually(t, "events", func() bool { return count() >= before+20 })
+		wait.For(t, 20*time.Second, "events", func() bool { return count() >= before+20 })
 		fails := failed.Load()
 		server.Kill()
-		eventually(t, "refusals", func() bool { return failed.Load() > fails })
+		wait.For(t, 20*time.Second, "refusals", func() bool { return failed.Load() > fails })
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
 		before = count()
-		eventually(t, "events again", func() bool { return count() >= before+20 })
+		wait.For(t, 20*time.Second, "events again", func() bool { return count() >= before+20 })
 	}
 	stopped.Store(1)
 	wg.Wait()

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -89,16 +88,6 @@ func admin(tb testing.TB, url string, statements ...string) {
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
 			tb.Fatalf("%s: %v", s, err)
-		}
-	}
-}
-
-// eventually waits up to 20 s for a condition that another process brings about.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/storetest"
 )
@@ -208,12 +209,12 @@ func TestCancelledBatchLeavesNothing(t *testing.T) {
 	asleep := func() bool {
 		return one(t, c, "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()") == int64(1)
 	}
-	until(t, "the batch sleeps", asleep)
+	wait.For(t, 30*time.Second, "the batch sleeps", asleep)
 	cancel()
 	if err := <-failed; !core.IsKind(err, core.Unavailable) {
 		t.Errorf("Batch = %v, want unavailable", err)
 	}
-	until(t, "the server gives up too", func() bool { return !asleep() })
+	wait.For(t, 30*time.Second, "the server gives up too", func() bool { return !asleep() })
 	if n := one(t, c, "SELECT COUNT(*) FROM t"); n != int64(0) {
 		t.Errorf("%v rows of a batch that was given up, want 0", n)
 	}

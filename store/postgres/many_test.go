@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store/storetest"
 )
 
@@ -94,7 +95,7 @@ func TestNoDeadlocks(t *testing.T) {
 	}
 	// A connection has reported its counts by the time it is gone.
 	asking := opened(t, address)
-	until(t, "the connections are gone", func() bool {
+	wait.For(t, 30*time.Second, "the connections are gone", func() bool {
 		return one(t, asking, "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'") == int64(0)
 	})
 	if n := one(t, asking, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != int64(0) {
@@ -161,15 +162,15 @@ func TestRestart(t *testing.T) {
 	count := func() int { mu.Lock(); defer mu.Unlock(); return len(confirmed) }
 	for range 3 {
 		n, r := count(), refused.Load()
-		until(t, "events are accepted", func() bool { return count() > n+100 })
+		wait.For(t, 30*time.Second, "events are accepted", func() bool { return count() > n+100 })
 		server.Kill()
-		until(t, "callers are told", func() bool { return refused.Load() > r })
+		wait.For(t, 30*time.Second, "callers are told", func() bool { return refused.Load() > r })
 		if err := server.Restart(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := count()
-	until(t, "events are accepted again", func() bool { return count() > n+100 })
+	wait.For(t, 30*time.Second, "events are accepted again", func() bool { return count() > n+100 })
 	stop.Store(true)
 	wg.Wait()
 	for _, id := range confirmed {

@@ -23,6 +23,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -273,24 +274,11 @@ func startTLS(t *testing.T, s *servers.PostgresServer, cert, key string) {
 		return "COPY (SELECT '" + base64.StdEncoding.EncodeToString(b) + "') TO PROGRAM 'umask 077; base64 -d >" + name + "'"
 	}
 	exec(t, s.URL("postgres"), write("server.crt", cert), write("server.key", key), "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
-	until(t, "the server speaks TLS", func() bool {
+	wait.For(t, 30*time.Second, "the server speaks TLS", func() bool {
 		c, err := pgx.Connect(t.Context(), s.TCP("postgres")+"&sslmode=require")
 		if err == nil {
 			c.Close(t.Context())
 		}
 		return err == nil || !strings.Contains(err.Error(), "refused TLS")
 	})
-}
-
-// until waits up to 30 s for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }

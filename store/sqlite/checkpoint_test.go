@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -41,19 +42,10 @@ func TestPagesAreMovedBesideTheWriter(t *testing.T) {
 
 func awaitMoved(t *testing.T, c store.Conn) {
 	t.Helper()
-	eventually(t, "all pages of the WAL were moved", func() bool {
+	wait.For(t, 10*time.Second, "all pages of the WAL were moved", func() bool {
 		n, moved := inWAL(t, c)
 		return n == moved
 	})
-}
-
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
 }
 
 // TestPagesThatCouldNotBeMoved: pages that a checkpoint failed to move are moved as soon as that
@@ -68,7 +60,7 @@ func TestPagesThatCouldNotBeMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.writer.checkpointer.wake()
-	eventually(t, "the checkpointer fails without the file", c.writer.checkpointer.owed.Load)
+	wait.For(t, 10*time.Second, "the checkpointer fails without the file", c.writer.checkpointer.owed.Load)
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}

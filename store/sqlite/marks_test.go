@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // serve locks and opens a database as a server does.
@@ -33,7 +35,7 @@ func TestMarkIsInTheLogAlone(t *testing.T) {
 	for round := range 3 {
 		c.writer.checkpointer.wake()
 		awaitMoved(t, c)
-		eventually(t, "a mark is due", c.writer.marker.due.Load)
+		wait.For(t, 10*time.Second, "a mark is due", c.writer.marker.due.Load)
 		before := noteBeside(path).mark
 		lazy := write("DELETE FROM t")
 		lazy.Lazy = true

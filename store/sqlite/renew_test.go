@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 )
 
@@ -46,7 +48,7 @@ func afterKill(t *testing.T, path string) *conn {
 // insert retries until the row is accepted.
 func insert(t *testing.T, c *conn, n int) {
 	t.Helper()
-	eventually(t, "a row is accepted", func() bool {
+	wait.For(t, 10*time.Second, "a row is accepted", func() bool {
 		_, err := c.Batch(t.Context(), write("INSERT INTO t VALUES (?) ON CONFLICT DO NOTHING", int64(n)))
 		if err != nil && !core.IsKind(err, core.Unavailable) {
 			t.Fatalf("Batch = %v, want unavailable", err)
@@ -152,7 +154,7 @@ func TestOlderFileInPlace(t *testing.T) {
 	}
 	copied(t, away, path)
 	for _, st := range []store.Stmt{write("INSERT INTO t VALUES (2)"), read("SELECT COUNT(*) FROM t")} {
-		eventually(t, st.SQL+" says what is wrong", func() bool {
+		wait.For(t, 10*time.Second, st.SQL+" says what is wrong", func() bool {
 			_, err := c.Batch(t.Context(), st)
 			if !core.IsKind(err, core.Unavailable) {
 				t.Fatalf("%s = %v, want unavailable", st.SQL, err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const (
@@ -55,7 +57,7 @@ func newMemoryCage(t *testing.T) *memoryCage {
 			continue
 		}
 		t.Cleanup(func() {
-			if !within(5*time.Second, func() bool { return os.Remove(path) == nil }) {
+			if !wait.Until(5*time.Second, func() bool { return os.Remove(path) == nil }) {
 				t.Errorf("cgroup %s cannot be removed", path)
 			}
 		})

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const (
@@ -33,7 +35,7 @@ func TestAttackByANetwork(t *testing.T) {
 	g.process = spawn(t, w.command(g.command("start")))
 	c.hold(g.process)
 	v := newVictim(t, g, w.side(g, 2, func() netip.Addr { return netip.MustParseAddr(victimHost) }, anyAddress))
-	eventually(t, 30*time.Second, "gateway ready", func() bool {
+	wait.For(t, 30*time.Second, "gateway ready", func() bool {
 		a, err := fetch(v.fresh, request{method: "GET", url: g.url("/health")})
 		return err == nil && a.status == 200
 	})

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // The bounds for the victim of an attack.
@@ -84,7 +86,7 @@ func (v *victim) live(d time.Duration) {
 		consumers.Go(func() { v.consume(ctx, queue) })
 	}
 	askers.Wait()
-	within(worstWait, v.hasAll)
+	wait.Until(worstWait, v.hasAll)
 	end()
 	consumers.Wait()
 }
@@ -295,7 +297,7 @@ func (v *victim) checkMemory(c *memoryCage) {
 	v.t.Helper()
 	resident, err := statusFigure(v.g.pid(), "VmHWM")
 	if err != nil {
-		ended := within(time.Second, v.g.ended)
+		ended := wait.Until(time.Second, v.g.ended)
 		v.t.Errorf("the gateway has no memory figures (%v); its process has ended: %v; most memory of its cgroup: %s; want that it lives with less than %d MiB", err, ended, c.highest(), memoryLimit>>20)
 		return
 	}

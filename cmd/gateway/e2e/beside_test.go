@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestCommandsBesideServer: commands read the database of a busy gateway and retry jobs in it.
@@ -20,7 +21,7 @@ func TestCommandsBesideServer(t *testing.T) {
 	g.start()
 	l := newLoad(g, r, pooled)
 	l.start(4)
-	eventually(t, 5*time.Second, "load", func() bool { accepted, _ := l.counts(); return accepted > 0 })
+	wait.For(t, 5*time.Second, "load", func() bool { accepted, _ := l.counts(); return accepted > 0 })
 	for range 2 {
 		events := g.events()
 		g.run("inspect", events[len(events)-1])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eventgateway/gateway/core/verify"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // sendAll sends valid requests to each kind of source.
@@ -136,7 +137,7 @@ func (c *cage) work() {
 		c.t.Fatalf("callback: %d %s", a.status, a.body)
 	}
 	c.do("/callback/{token}", "POST", path, "{}")
-	eventually(c.t, 30*time.Second, "jobs of handlers and runs are settled", func() bool {
+	wait.For(c.t, 30*time.Second, "jobs of handlers and runs are settled", func() bool {
 		r := run(c.t, c.command("jobs", "list", "--json", "--limit", "1000"))
 		c.haul.add("command jobs list", r.stdout+r.stderr)
 		var list struct{ Jobs []job }
@@ -148,7 +149,7 @@ func (c *cage) work() {
 		})
 	})
 	for path, n := range map[string]int{"/alert/generic/": 1, "/alert/slack/": 1, "/alert/discord/": 1} {
-		eventually(c.t, 20*time.Second, "alerts at "+path, func() bool { return len(below(c.receiver, path)) > n })
+		wait.For(c.t, 20*time.Second, "alerts at "+path, func() bool { return len(below(c.receiver, path)) > n })
 	}
 	c.pull()
 }
@@ -301,7 +302,7 @@ func (c *cage) follow(place, text string, args ...string) {
 	line := c.command(args...)
 	line.whole = true
 	p := spawn(c.t, line)
-	eventually(c.t, 10*time.Second, args[0]+" prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
+	wait.For(c.t, 10*time.Second, args[0]+" prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
 	p.signal(syscall.SIGINT)
 	p.wait(10 * time.Second)
 	c.haul.add(place, p.log.String())

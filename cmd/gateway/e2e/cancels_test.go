@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const cancelsConfig = `
@@ -122,7 +123,7 @@ func testCancelAtOnce(t *testing.T, g *gateway, r *receiver.Receiver) {
 		Handler, Status string
 	}
 	for _, c := range counts {
-		eventually(t, 20*time.Second, "the jobs of a canceled event are finished", func() bool {
+		wait.For(t, 20*time.Second, "the jobs of a canceled event are finished", func() bool {
 			a, err := fetch(pooled, request{method: http.MethodGet, url: g.url("/api/events/" + c.EventID + "/jobs")})
 			return err == nil && json.Unmarshal([]byte(a.body), &jobs) == nil && !strings.Contains(a.body, `"status":"running"`) && !strings.Contains(a.body, `"status":"available"`)
 		})

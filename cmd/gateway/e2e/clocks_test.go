@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // clocksConfig has leases of 17 seconds, less than the difference of the clocks.
@@ -84,7 +85,7 @@ func TestClocks(t *testing.T) {
 			all := clockEvents * len(fleet)
 			r.Await(t, 30*time.Second, "/slow", all)
 			r.Await(t, 30*time.Second, "/step", all)
-			eventually(t, 20*time.Second, "a slot after the beginning is delivered", func() bool {
+			wait.For(t, 20*time.Second, "a slot after the beginning is delivered", func() bool {
 				return slices.ContainsFunc(r.At("/second"), func(d receiver.Delivery) bool { return slotOf(t, d).After(began) })
 			})
 			for _, g := range fleet {
@@ -140,7 +141,7 @@ func checkHolds(t *testing.T, fleet []*gateway) {
 		t.Errorf("%d messages were received at once, want %d", len(taken), len(fleet))
 	}
 	left := maps.Clone(taken)
-	within(mailHold+12*time.Second, func() bool {
+	wait.Until(mailHold+12*time.Second, func() bool {
 		for _, g := range fleet {
 			q := queue{g: g, name: "mail"}
 			for _, m := range q.receive(10, "0s") {

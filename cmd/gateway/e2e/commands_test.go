@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const commandsConfig = `
@@ -40,7 +41,7 @@ func TestCommandsOnServers(t *testing.T) {
 			first := g.send("/events/order.created", `{"n":1}`)
 			second := g.send("/events/order.paid", `{"n":2}`)
 			var dead []job
-			eventually(t, 20*time.Second, "two dead jobs", func() bool {
+			wait.For(t, 20*time.Second, "two dead jobs", func() bool {
 				dead = g.jobs("--status", "dead")
 				return len(dead) == 2
 			})
@@ -57,7 +58,7 @@ func TestCommandsOnServers(t *testing.T) {
 				t.Errorf("jobs retry --handler weak printed %q, want that it was 1 job", out)
 			}
 			r.Await(t, 20*time.Second, "/weak", 4)
-			eventually(t, 10*time.Second, "both jobs completed", func() bool { return len(g.jobs("--status", "completed", "--handler", "weak")) == 2 })
+			wait.For(t, 10*time.Second, "both jobs completed", func() bool { return len(g.jobs("--status", "completed", "--handler", "weak")) == 2 })
 			if got := run(t, g.command("jobs", "retry", dead[0].ID)); got.code != 1 || !strings.Contains(got.stderr, "completed") {
 				t.Errorf("jobs retry of a completed job: exit code %d, %q, want 1 and why", got.code, got.stderr)
 			}

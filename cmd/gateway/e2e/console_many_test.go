@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // manyConfig has a handler with many delivered jobs, and one whose deliveries fail.
@@ -181,7 +182,7 @@ func newManyJobs(t *testing.T, p place, jobs int) *gateway {
 	}
 	db := g.ledger()
 	defer db.close()
-	eventually(t, 30*time.Second, "the deliveries have ended", func() bool {
+	wait.For(t, 30*time.Second, "the deliveries have ended", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == len(failures) && db.count(`SELECT COUNT(*) FROM runs WHERE status = 'completed'`) == len(failures)
 	})
 	return g

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A seeding fills a database with copies of a delivered event, of its job and of its attempt. The gateway
@@ -55,7 +56,7 @@ func seedDelivered(g *gateway, jobs int) {
 	event := g.send("/events/shop/order.created", `{"n":0,"customer":{"id":"c-0"}}`, "Authorization", "Bearer admin-admin-admin-admin-admin", "Content-Type", "application/json")
 	delivered := `SELECT id FROM jobs WHERE status = 'completed' AND event_id = '` + event + `'`
 	looking := g.ledger()
-	eventually(g.t, 20*time.Second, "the event to copy is delivered", func() bool { return len(looking.column(delivered)) == 1 })
+	wait.For(g.t, 20*time.Second, "the event to copy is delivered", func() bool { return len(looking.column(delivered)) == 1 })
 	looking.close()
 	g.stop()
 	db := g.ledger()

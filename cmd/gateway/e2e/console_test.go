@@ -24,6 +24,7 @@ import (
 
 	"github.com/eventgateway/gateway/cmd/gateway/manual"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // consoleConfig has an entry of each kind that the pages of the console show: handlers that
@@ -193,7 +194,7 @@ func newConsole(t *testing.T) (*gateway, *receiver.Receiver) {
 	}
 	db := g.ledger()
 	defer db.close()
-	eventually(t, 30*time.Second, "the deliveries have ended", func() bool {
+	wait.For(t, 30*time.Second, "the deliveries have ended", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'dead'`) == 63 && db.count(`SELECT COUNT(*) FROM steps WHERE status = 'waiting'`) == 30
 	})
 	mended.Store(true)

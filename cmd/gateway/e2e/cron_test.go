@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const cronConfig = `
@@ -54,7 +55,7 @@ func TestSchedules(t *testing.T) {
 			awaitSecond(time.Now().Add(4 * time.Second))
 			fleet[0].start()
 			back := time.Now()
-			eventually(t, 20*time.Second, "a slot after the restart is delivered", func() bool {
+			wait.For(t, 20*time.Second, "a slot after the restart is delivered", func() bool {
 				return slices.ContainsFunc(r.At("/second"), func(d receiver.Delivery) bool { return slotOf(t, d).After(back) })
 			})
 			for _, g := range fleet {
@@ -71,7 +72,7 @@ func TestSchedules(t *testing.T) {
 // awaitSecond returns when the machine's clock reaches a time. There is no condition to wait
 // for: the time must pass without any process.
 func awaitSecond(at time.Time) {
-	within(time.Minute, func() bool { return time.Now().After(at) })
+	wait.Until(time.Minute, func() bool { return time.Now().After(at) })
 }
 
 // A tick is the payload of a slot's event.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // deathServer is the beginning of all configurations in this file. Each has as many handlers
@@ -136,7 +137,7 @@ alerts: {url: "http://${PLACE}/late", on: [dlq]}
 	g.env = append(g.env, "PLACE="+place.Addr())
 	g.start()
 	g.send("/events/order.created", `{}`)
-	eventually(t, 10*time.Second, "an alert waits for its place", func() bool {
+	wait.For(t, 10*time.Second, "an alert waits for its place", func() bool {
 		return slices.ContainsFunc(g.jobs("--status", "retryable"), func(j job) bool {
 			return strings.HasPrefix(j.Handler, "alert/") && strings.HasPrefix(*j.LastError, "connect: ")
 		})
@@ -175,7 +176,7 @@ alerts: [{url: "${RECEIVER}/gone", on: [dlq]}, {url: "${RECEIVER}/there", on: [d
 	g.send("/events/order.created", `{}`)
 	r.Await(t, 10*time.Second, "/gone", 2)
 	var dead []job
-	eventually(t, 10*time.Second, "two dead jobs", func() bool {
+	wait.For(t, 10*time.Second, "two dead jobs", func() bool {
 		dead = g.jobs("--status", "dead")
 		return len(dead) == 2
 	})

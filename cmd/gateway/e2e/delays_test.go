@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const delaysConfig = `
@@ -64,7 +65,7 @@ func testDelays(t *testing.T, g *gateway, r *receiver.Receiver, late time.Durati
 	if a, err := event(delayed); err != nil || strings.Count(a.body, `"status":"scheduled"`) != 4 || strings.Count(a.body, `"waiting":{"for":"time"`) != 4 {
 		t.Errorf("jobs of the delayed event = %s, %v, want four that wait for their time", a.body, err)
 	}
-	eventually(t, 10*time.Second, "the jobs without a delay are completed", func() bool { // a kill would leave them leased
+	wait.For(t, 10*time.Second, "the jobs without a delay are completed", func() bool { // a kill would leave them leased
 		a, err := event(plain)
 		return err == nil && strings.Count(a.body, `"status":"completed"`) == 3 // two jobs and the run
 	})

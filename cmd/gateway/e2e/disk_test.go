@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const diskConfig = `
@@ -95,13 +96,13 @@ func (d *trouble) checkRecovery() {
 	if n := d.offer(20); n != 20 {
 		d.t.Errorf("accepted after recovery = %d, want all 20", n)
 	}
-	eventually(d.t, 5*time.Second, "healthy again", d.healthy)
+	wait.For(d.t, 5*time.Second, "healthy again", d.healthy)
 	d.checkPromises(0)
 }
 
 func (d *trouble) awaitRecovery() {
 	d.t.Helper()
-	eventually(d.t, 10*time.Second, "events accepted again without a restart", func() bool { return d.offer(1) == 1 })
+	wait.For(d.t, 10*time.Second, "events accepted again without a restart", func() bool { return d.offer(1) == 1 })
 }
 
 // checkPromises waits for all deliveries and stops the gateway.
@@ -140,12 +141,12 @@ func TestDiskFull(t *testing.T) {
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast)
 	// The file of the log has some room left, so a few more events are stored.
-	full := within(20*time.Second, func() bool { return d.offer(1) == 0 })
+	full := wait.Until(20*time.Second, func() bool { return d.offer(1) == 0 })
 	if !full {
 		t.Fatal("events are still accepted on a full disk")
 	}
 	d.offer(50)
-	eventually(t, 5*time.Second, "/health says that nothing is written", func() bool {
+	wait.For(t, 5*time.Second, "/health says that nothing is written", func() bool {
 		status, body, err := d.health()
 		return err == nil && status == http.StatusServiceUnavailable && strings.Contains(body, "takes no writes")
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const (
@@ -171,7 +172,7 @@ func TestSecondSignal(t *testing.T) {
 				t.Parallel()
 				g, _ := hangingDelivery(t)
 				g.signal(first)
-				eventually(t, 10*time.Second, "intake stopped", func() bool {
+				wait.For(t, 10*time.Second, "intake stopped", func() bool {
 					_, _, err := g.health()
 					return err != nil
 				})
@@ -211,7 +212,7 @@ func TestDrainDuringTake(t *testing.T) {
 	g.start()
 	faults.Once(servers.Stall(0), servers.Stall(500*time.Millisecond)) // for accept and for take
 	g.send("/events/order.created", `{}`)
-	eventually(t, 5*time.Second, "a take under way", func() bool { return faults.Counts().Stalled == 2 })
+	wait.For(t, 5*time.Second, "a take under way", func() bool { return faults.Counts().Stalled == 2 })
 	g.stop()
 	db := g.ledger()
 	db.check(1) // counts running jobs

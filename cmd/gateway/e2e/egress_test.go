@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/hosts"
 	"github.com/eventgateway/gateway/infra/test/snsrig"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // outConfig has sources that cause each kind of outgoing request. Handlers and alerts are
@@ -294,7 +295,7 @@ func (w *world) wantConnections(what string, want []string, f func()) {
 	f()
 	slices.Sort(want)
 	var seen []string
-	within(5*time.Second, func() bool {
+	wait.Until(5*time.Second, func() bool {
 		more, _ := w.connected()
 		seen = append(seen, more...)
 		slices.Sort(seen)

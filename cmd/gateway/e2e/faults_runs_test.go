@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // runsConfig has a workflow only: each of its steps is a transition.
@@ -64,7 +65,7 @@ func testRunsFault(t *testing.T, st *store, begin func(*testing.T) func()) {
 	l.pause = 50 * time.Millisecond
 	l.start(faultSenders)
 	delivered := func() int { _, n := l.counts(); return n }
-	eventually(t, 20*time.Second, "runs that ended", func() bool { return delivered() > 5 })
+	wait.For(t, 20*time.Second, "runs that ended", func() bool { return delivered() > 5 })
 	h := watch(g)
 	is := func(want int) func() bool {
 		return func() bool { status, _ := h.now(); return status == want }
@@ -73,7 +74,7 @@ func testRunsFault(t *testing.T, st *store, begin func(*testing.T) func()) {
 	end := sync.OnceFunc(begin(t))
 	defer end()
 	since, last := time.Now(), delivered()
-	eventually(t, 40*time.Second, "no run moves on", func() bool {
+	wait.For(t, 40*time.Second, "no run moves on", func() bool {
 		if n := delivered(); n != last {
 			since, last = time.Now(), n
 		}
@@ -83,8 +84,8 @@ func testRunsFault(t *testing.T, st *store, begin func(*testing.T) func()) {
 		t.Errorf("no run moved on for %v, and /health = %d %s, want 503", followsWithin, status, body)
 	}
 	end()
-	eventually(t, 30*time.Second, "runs that move on after the fault", func() bool { return delivered() > last })
-	if !within(followsWithin, is(200)) {
+	wait.For(t, 30*time.Second, "runs that move on after the fault", func() bool { return delivered() > last })
+	if !wait.Until(followsWithin, is(200)) {
 		status, body := h.now()
 		t.Errorf("runs move on for %v, and /health = %d %s, want 200", followsWithin, status, body)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestFirstMinutes types the commands that init prints for each template. Then it types the
@@ -84,7 +86,7 @@ func (n *newcomer) sends(line string) {
 		n.t.Fatalf("$ %s\n%s\nwant an event that a handler gets", line, sent)
 	}
 	delivered := "msg=delivered target=worker event=" + eventForm.FindString(sent)
-	eventually(n.t, 10*time.Second, delivered+" in the log", func() bool {
+	wait.For(n.t, 10*time.Second, delivered+" in the log", func() bool {
 		return strings.Contains(n.log.String(), delivered)
 	})
 	if shown := n.types(strings.TrimSpace(inspect)); !strings.Contains(shown, ": completed") {
@@ -96,7 +98,7 @@ func (n *newcomer) sends(line string) {
 func (n *newcomer) watches(line, want string) {
 	n.t.Helper()
 	p := spawn(n.t, command{name: "/bin/sh", args: []string{"-c", "exec " + line}, dir: n.dir, env: n.env})
-	eventually(n.t, 30*time.Second, want+" from: "+line, func() bool {
+	wait.For(n.t, 30*time.Second, want+" from: "+line, func() bool {
 		if p.ended() {
 			n.t.Fatalf("$ %s\n%s", line, p.log)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A newcomer is a user with a shell in an empty folder. The user types the commands that the
@@ -44,7 +46,7 @@ func (n *newcomer) types(line string) string {
 func (n *newcomer) serves(line string) {
 	n.t.Helper()
 	n.process = spawn(n.t, command{name: "/bin/sh", args: []string{"-c", "exec " + line}, dir: n.dir, env: n.env})
-	eventually(n.t, 10*time.Second, "gateway ready after: "+line, func() bool {
+	wait.For(n.t, 10*time.Second, "gateway ready after: "+line, func() bool {
 		if n.ended() {
 			n.t.Fatalf("$ %s\n%s", line, n.log)
 		}
@@ -79,7 +81,7 @@ func TestFirstRun(t *testing.T) {
 	if event == "" || !strings.Contains(sent, "202 Event accepted") {
 		t.Fatalf("send shows %q, want 202 Event accepted and the event's id", sent)
 	}
-	eventually(t, 5*time.Second, "delivery to /_echo in the log", func() bool {
+	wait.For(t, 5*time.Second, "delivery to /_echo in the log", func() bool {
 		log := n.log.String()
 		return strings.Contains(log, "echo received a delivery") && strings.Contains(log, "msg=delivered") && strings.Contains(log, event)
 	})
@@ -130,5 +132,5 @@ func TestWebhookSend(t *testing.T) {
 	if !strings.Contains(sent, "200 Event received") {
 		t.Errorf("send to a webhook source shows %q, want 200 Event received", sent)
 	}
-	eventually(t, 5*time.Second, "delivery", func() bool { return strings.Contains(n.log.String(), "handler=echo-demo attempt=1 status=200") })
+	wait.For(t, 5*time.Second, "delivery", func() bool { return strings.Contains(n.log.String(), "handler=echo-demo attempt=1 status=200") })
 }

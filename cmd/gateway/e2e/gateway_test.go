@@ -17,6 +17,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A gateway is a folder with a configuration and a database, and the process that serves it,
@@ -110,7 +111,7 @@ func (g *gateway) start() time.Duration {
 // awaitReady waits until a launched gateway answers /health.
 func (g *gateway) awaitReady() {
 	g.t.Helper()
-	eventually(g.t, 30*time.Second, "gateway ready", func() bool {
+	wait.For(g.t, 30*time.Second, "gateway ready", func() bool {
 		if g.ended() {
 			g.t.Fatalf("gateway ended before it was ready:\n%s", g.log)
 		}
@@ -137,7 +138,7 @@ func (g *gateway) health() (status int, body string, err error) {
 // follow. A job that was delivered before a kill is delivered again, and the last outcomes are
 // not stored yet.
 func (g *gateway) awaitIdle(limit time.Duration) {
-	within(limit, func() bool {
+	wait.Until(limit, func() bool {
 		_, body, err := g.health()
 		return err == nil && strings.Contains(body, `"queue_depth":0}`)
 	})

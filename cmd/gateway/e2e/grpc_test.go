@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const grpcConfig = `
@@ -40,7 +41,7 @@ func TestGRPC(t *testing.T) {
 	g.start()
 	id := g.send("/events/order.created", `{"n": 7, "left": "out"}`, "Ce-Specversion", "1.0", "Ce-Id", "A-1", "Ce-Source", "/shop", "Ce-Type", "com.example.order", "Ce-Tenant", "acme",
 		"Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	eventually(t, 20*time.Second, "all settled", func() bool {
+	wait.For(t, 20*time.Second, "all settled", func() bool {
 		return len(g.jobs("--status", "completed"))+len(g.jobs("--status", "dead")) == 7
 	})
 	want := map[string]struct {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // holdConfig has two handlers, a queue and a workflow that are held, and a handler that is not.
@@ -215,7 +216,7 @@ func (s *holdStory) load() {
 	for _, path := range []string{"/billing", "/paced", "/last", "/free"} {
 		s.r.Await(s.t, 20*time.Second, path, 50)
 	}
-	eventually(s.t, 20*time.Second, "messages are received", func() bool { return s.messages() >= 50 })
+	wait.For(s.t, 20*time.Second, "messages are received", func() bool { return s.messages() >= 50 })
 }
 
 func (s *holdStory) post(g *gateway) {
@@ -312,7 +313,7 @@ func (s *holdStory) awaitFree(when string) {
 	s.t.Helper()
 	for _, g := range s.fleet {
 		began := time.Now()
-		eventually(s.t, 20*time.Second, "deliveries to the handler that is not held, "+when, func() bool {
+		wait.For(s.t, 20*time.Second, "deliveries to the handler that is not held, "+when, func() bool {
 			s.post(g)
 			pause(context.Background(), 20*time.Millisecond)
 			return slices.ContainsFunc(s.r.At("/free"), func(d receiver.Delivery) bool { return d.At.After(began) && d.Number("X-Life") == g.life })
@@ -328,7 +329,7 @@ func (s *holdStory) endLoad() {
 	s.senders.Wait()
 	db := s.last().ledger()
 	defer db.close()
-	eventually(s.t, 20*time.Second, "no job is under way", func() bool {
+	wait.For(s.t, 20*time.Second, "no job is under way", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'running' OR status = 'available' AND lane = 'handler/free'`) == 0
 	})
 }
@@ -355,7 +356,7 @@ func reloadAll(t *testing.T, fleet []*gateway, config string, nth int) {
 		g.signal(syscall.SIGHUP)
 	}
 	for _, g := range fleet {
-		eventually(t, 20*time.Second, "the configuration is applied", func() bool {
+		wait.For(t, 20*time.Second, "the configuration is applied", func() bool {
 			return g.series(`gateway_config_reloads_total{result="applied"}`) == fmt.Sprint(nth)
 		})
 	}
@@ -473,7 +474,7 @@ func (s *holdStory) finish(released time.Time) {
 	db := s.last().ledger()
 	stored := db.column(`SELECT id FROM events`)
 	backlog := len(stored) - counted(s.r.At("/billing"), released, -time.Hour, 0)
-	within(30*time.Second, func() bool {
+	wait.Until(30*time.Second, func() bool {
 		return len(s.r.At("/billing")) >= len(stored) && len(s.r.At("/paced")) >= len(stored) && len(s.r.At("/last")) >= len(stored) && s.messages() >= len(stored)
 	})
 	ds := s.r.At("/billing")

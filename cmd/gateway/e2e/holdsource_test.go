@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // holdSourceConfig has two sources with a handler each. Events of the first also have messages and
@@ -61,7 +62,7 @@ func TestHeldSource(t *testing.T) {
 				reloadAll(t, []*gateway{s.g}, config, n+1)
 			}
 			s.goesOn("after reloads")
-			eventually(t, 20*time.Second, "slots of the held schedule are counted", func() bool {
+			wait.For(t, 20*time.Second, "slots of the held schedule are counted", func() bool {
 				n := s.g.series(`gateway_cron_slots_held_total{source="second"}`)
 				return n != "" && n != "0" && n != "1"
 			})
@@ -170,7 +171,7 @@ func (s *heldSource) finish(released time.Time) {
 		}
 	}
 	var events []string
-	eventually(s.t, 20*time.Second, "all messages are received", func() bool {
+	wait.For(s.t, 20*time.Second, "all messages are received", func() bool {
 		for _, m := range (queue{g: s.g, name: "line"}).receive(10, "0s") {
 			events = append(events, m.EventID)
 		}
@@ -180,7 +181,7 @@ func (s *heldSource) finish(released time.Time) {
 		s.t.Errorf("received messages of %d events, want each of the %d sent once", len(events), heldEvents)
 	}
 	var first time.Time
-	eventually(s.t, 20*time.Second, "the schedule goes on", func() bool {
+	wait.For(s.t, 20*time.Second, "the schedule goes on", func() bool {
 		for _, d := range s.r.At("/ticks") {
 			if slot := slotOf(s.t, d); slot.After(released) {
 				first = slot

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestHostedChaos: between the gateway and D1 requests fail, answers get lost after their
@@ -67,7 +68,7 @@ func testChaos(t *testing.T, st *store, faults *servers.Faults) {
 	l := newLoad(g, r, pooled)
 	l.pause = 5 * time.Millisecond // batches of few events make more requests
 	l.start(4)
-	eventually(t, 90*time.Second, "events accepted", func() bool { n, _ := l.counts(); return n >= want })
+	wait.For(t, 90*time.Second, "events accepted", func() bool { n, _ := l.counts(); return n >= want })
 	l.end()
 	l.settle(outageLease + 30*time.Second)
 	faults.Clear()
@@ -118,7 +119,7 @@ func TestHostedBudget(t *testing.T) {
 		before, began := faults.Counts().Calls, time.Now()
 		g.send("/events/order.created", `{}`)
 		r.Await(t, 10*time.Second, "/ok", n)
-		eventually(t, 10*time.Second, "the delivery recorded", func() bool {
+		wait.For(t, 10*time.Second, "the delivery recorded", func() bool {
 			return db.count(`SELECT COUNT(*) FROM jobs WHERE status = 'completed'`) == n
 		})
 		return faults.Counts().Calls - before, time.Since(began)

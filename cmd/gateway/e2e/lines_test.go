@@ -20,6 +20,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/lines"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // linesConfig has two handlers that keep the order of each key, and one that takes three events of
@@ -130,7 +131,7 @@ func testLines(t *testing.T, p linePlace, timeout string) {
 func (s *lineStory) killAll(ctx context.Context) (most int64) {
 	for k := range s.kills {
 		after := int64(s.jobs() * (k + 1) / (s.kills + 2))
-		eventually(s.t, 5*time.Minute, fmt.Sprint(after, " jobs have ended"), func() bool { return s.ended.Load() >= after })
+		wait.For(s.t, 5*time.Minute, fmt.Sprint(after, " jobs have ended"), func() bool { return s.ended.Load() >= after })
 		pause(ctx, rand.N(20*time.Millisecond))
 		most = max(most, s.stored.Load()*lineJobsPerEvent-s.ended.Load())
 		victim := s.fleet[k/2%len(s.fleet)]

@@ -16,6 +16,7 @@ import (
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const (
@@ -91,7 +92,7 @@ func (g *gateway) listener(to string, more ...string) *process {
 // awaitLine waits until the process has printed a text.
 func (p *process) awaitLine(text string) {
 	p.t.Helper()
-	eventually(p.t, 20*time.Second, "the process prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
+	wait.For(p.t, 20*time.Second, "the process prints "+text, func() bool { return strings.Contains(p.log.String(), text) })
 }
 
 // eventsOf returns the ids of the delivered events.
@@ -143,7 +144,7 @@ func TestListen(t *testing.T) {
 	sent = append(sent, order(15), order(16))
 	r.Await(t, 10*time.Second, "/hooks", 5)
 	r.Await(t, 10*time.Second, "/prod", 7)
-	eventually(t, 5*time.Second, "the outcomes are stored", func() bool {
+	wait.For(t, 5*time.Second, "the outcomes are stored", func() bool {
 		return !slices.ContainsFunc(g.jobs(), func(j job) bool { return j.Status != "completed" })
 	})
 	g.kill()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A load is senders that post unique events, each as fast as it gets answers, and report to a
@@ -110,7 +111,7 @@ func (l *load) progress(limit time.Duration, cond func() bool) bool {
 	for {
 		accepted, delivered := l.counts()
 		moved := func() bool { a, d := l.counts(); return a != accepted || d != delivered }
-		if !within(limit, func() bool { return cond() || moved() }) {
+		if !wait.Until(limit, func() bool { return cond() || moved() }) {
 			return false
 		}
 		if cond() {

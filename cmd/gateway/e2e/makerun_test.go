@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // root is the folder of the repository, from the folder of these tests.
@@ -85,7 +87,7 @@ func (n *newcomer) tries(from string, lines []string) {
 	if event == "" {
 		n.t.Fatalf("the first command of %s, %q, shows no event", from, lines[0])
 	}
-	eventually(n.t, 10*time.Second, "echo received a delivery of "+event+" in the log", func() bool {
+	wait.For(n.t, 10*time.Second, "echo received a delivery of "+event+" in the log", func() bool {
 		log := n.log.String()
 		return strings.Contains(log, "echo received a delivery") && strings.Contains(log, "msg=delivered target=worker event="+event)
 	})

@@ -15,6 +15,7 @@ import (
 
 	ledgers "github.com/eventgateway/gateway/infra/test/ledger"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // operationsConfig has a handler whose jobs die, one whose jobs are done, one whose jobs wait for
@@ -122,7 +123,7 @@ func (o *operated) prepare() {
 		"jobs that wait": `SELECT COUNT(*) FROM jobs WHERE lane = 'handler/mail' AND status = 'scheduled'`,
 		"failed runs":    `SELECT COUNT(*) FROM runs WHERE status = 'failed'`,
 	} {
-		eventually(o.t, 90*time.Second, fmt.Sprintf("%d %s", o.n, what), func() bool { return db.count(query) == o.n })
+		wait.For(o.t, 90*time.Second, fmt.Sprintf("%d %s", o.n, what), func() bool { return db.count(query) == o.n })
 	}
 	o.mended.Store(true)
 }
@@ -151,7 +152,7 @@ func (o *operated) awaitEnd() {
 	o.t.Helper()
 	for action, id := range o.operations {
 		var last string
-		ended := within(120*time.Second, func() bool {
+		ended := wait.Until(120*time.Second, func() bool {
 			a, err := fetch(pooled, request{method: http.MethodGet, url: o.fleet[0].url("/api/operations/" + id)})
 			last = fmt.Sprint(a.body, err)
 			return err == nil && strings.Contains(a.body, `"state":"finished"`)
@@ -167,7 +168,7 @@ func (o *operated) awaitEnd() {
 	}
 	db := o.fleet[0].ledger()
 	defer db.close()
-	eventually(o.t, 90*time.Second, "no job is left", func() bool {
+	wait.For(o.t, 90*time.Second, "no job is left", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead', 'canceled')`) == 0
 	})
 }

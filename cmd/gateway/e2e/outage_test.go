@@ -10,6 +10,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/servers"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // outageConfig has the shortest possible leases, 15 seconds beyond the timeout: jobs whose
@@ -46,11 +47,7 @@ func TestPostgresRestarts(t *testing.T) {
 	// Data survives the death of a process even without syncs, and the recovery would spend
 	// seconds on them.
 	s, address := ownPostgres(t, servers.PostgresOptions{Settings: []string{"fsync=off"}})
-	n := whole(20, 8)
-	if testing.Short() {
-		n = 5
-	}
-	testOutages(t, s, postgresStore(address), n)
+	testOutages(t, s, postgresStore(address), whole(20, 5))
 }
 
 // TestMySQLRestarts is the same for MySQL.
@@ -118,18 +115,18 @@ func testOutages(t *testing.T, s server, st *store, n int) {
 func undergo(t *testing.T, s server, l *load) (o outage, healthy, accepting time.Duration) {
 	t.Helper()
 	g := l.gateways[0]
-	eventually(t, 20*time.Second, "events accepted and delivered", l.grows(20))
+	wait.For(t, 20*time.Second, "events accepted and delivered", l.grows(20))
 	<-time.After(rand.N(100 * time.Millisecond)) // at any point of the gateway's work
 	o.from = time.Now()
 	s.Kill()
-	eventually(t, 10*time.Second, "/health answers 503", func() bool {
+	wait.For(t, 10*time.Second, "/health answers 503", func() bool {
 		if g.ended() {
 			t.Fatal("the gateway ended with its database")
 		}
 		status, _, err := g.health()
 		return err == nil && status == 503
 	})
-	eventually(t, 10*time.Second, "events refused", l.refuses(5))
+	wait.For(t, 10*time.Second, "events refused", l.refuses(5))
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +134,10 @@ func undergo(t *testing.T, s server, l *load) (o outage, healthy, accepting time
 	accepts := l.accepts()
 	first := make(chan time.Duration, 1)
 	go func() {
-		within(2*backWithin, accepts)
+		wait.Until(2*backWithin, accepts)
 		first <- time.Since(o.to)
 	}()
-	within(2*backWithin, g.healthy)
+	wait.Until(2*backWithin, g.healthy)
 	healthy, accepting = time.Since(o.to), <-first
 	if healthy > backWithin || accepting > backWithin {
 		t.Errorf("after the database the gateway was healthy within %v and accepting within %v, want at most %v", healthy, accepting, backWithin)

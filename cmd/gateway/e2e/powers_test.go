@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestRemoteConfigurationGainsNoPowers: an attacker may write a remote configuration. The
@@ -52,7 +53,7 @@ func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 	} {
 		before := strings.Count(g.log.String(), c.field)
 		site.set(c.config)
-		eventually(t, 30*time.Second, "the log says of "+c.field, func() bool { return strings.Count(g.log.String(), c.field) > before })
+		wait.For(t, 30*time.Second, "the log says of "+c.field, func() bool { return strings.Count(g.log.String(), c.field) > before })
 		g.ignores("forbidden")
 		if a := ask("GET", "/api/events", attackers); a.status != http.StatusUnauthorized {
 			t.Errorf("%s: the attacker's token: %d %s, want 401", c.field, a.status, a.body)
@@ -66,7 +67,7 @@ func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 	if a := ask("POST", "/events/app/order.created", token); a.status != http.StatusAccepted {
 		t.Errorf("an event: %d %s, want 202", a.status, a.body)
 	}
-	eventually(t, 30*time.Second, "the delivery is refused", func() bool {
+	wait.For(t, 30*time.Second, "the delivery is refused", func() bool {
 		return strings.Contains(ask("GET", "/api/jobs", token).body, `"status":"dead"`)
 	})
 	if n := len(internal.All()); n != 0 || strings.Contains(g.log.String(), attackers) {
@@ -75,7 +76,7 @@ func TestRemoteConfigurationGainsNoPowers(t *testing.T) {
 
 	// The same addresses in another notation are allowed, and so are fewer addresses.
 	site.set(with("", mine, ", allowed_ips: [127.0.0.0/10, 127.64.0.0/10, 192.0.2.0/25, 192.0.2.128/25]"))
-	eventually(t, 30*time.Second, "other words are followed", func() bool { return g.series(`gateway_config_reloads_total{result="applied"}`) == "1" })
+	wait.For(t, 30*time.Second, "other words are followed", func() bool { return g.series(`gateway_config_reloads_total{result="applied"}`) == "1" })
 	if got := g.series(`gateway_config_reloads_total{result="forbidden"}`); got != "7" {
 		t.Errorf("%s configurations were forbidden, want 7", got)
 	}

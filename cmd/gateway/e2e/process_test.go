@@ -235,28 +235,6 @@ func (b *logBuffer) String() string {
 	return string(b.text)
 }
 
-// eventually waits until cond holds, and fails the test after limit.
-func eventually(t testing.TB, limit time.Duration, what string, cond func() bool) {
-	t.Helper()
-	if !within(limit, cond) {
-		t.Fatalf("not within %v: %s", limit, what)
-	}
-}
-
-// within checks cond repeatedly, until it holds or limit has passed.
-func within(limit time.Duration, cond func() bool) bool {
-	deadline := time.Now().Add(limit)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		if time.Now().After(deadline) {
-			return false
-		}
-		<-tick.C
-	}
-	return true
-}
-
 // unprivileged returns an unprivileged user if the tests run as root. Otherwise it returns nil,
 // which means the same user.
 func unprivileged() *syscall.Credential {

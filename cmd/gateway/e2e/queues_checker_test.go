@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // pullConfig has the shortest possible leases for alerts, like outageConfig.
@@ -97,20 +98,20 @@ func testPull(t *testing.T, st *store, processes, messages, kills int) {
 	for range kills {
 		// The kill comes at any point of the work, but not before there is work.
 		enough := c.acked() + messages/(2*kills)
-		within(20*time.Second, func() bool { return c.acked() >= enough })
+		wait.Until(20*time.Second, func() bool { return c.acked() >= enough })
 		<-time.After(rand.N(20 * time.Millisecond))
 		fleet[0].kill()
 		fleet[0].start()
 	}
 	l.senders.Wait()
 	accepted, _ := l.counts()
-	within(2*time.Minute, func() bool { return c.acked() >= accepted*9/10 })
+	wait.Until(2*time.Minute, func() bool { return c.acked() >= accepted*9/10 })
 	c.end()
 	t.Logf("accepted %d, acked %d after %.1f s", accepted, c.acked(), time.Since(began).Seconds())
 	checkSum(t, q)
 
 	c.start(t)
-	if !within(2*time.Minute, func() bool { return q.listed().Depth == 0 }) {
+	if !wait.Until(2*time.Minute, func() bool { return q.listed().Depth == 0 }) {
 		t.Errorf("the queue has %+v, want that it is empty", q.listed())
 	}
 	c.end()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestQueueCrashes kills the gateway at every step of a message, after the commit and before
@@ -63,7 +64,7 @@ func (q queue) mutter(method, path, body string) net.Conn {
 // stored waits until the list of queues shows a state of this queue.
 func (q queue) stored(what string, is func(listedQueue) bool) {
 	q.g.t.Helper()
-	eventually(q.g.t, 10*time.Second, what, func() bool { return is(q.listed()) })
+	wait.For(q.g.t, 10*time.Second, what, func() bool { return is(q.listed()) })
 }
 
 // hangUp: a message goes to a connected consumer, and not to consumers that closed their

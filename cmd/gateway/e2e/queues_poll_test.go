@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const pollConfig = `
@@ -137,7 +139,7 @@ func (c *pollers) poll() (p polling) {
 // full waits until there is no place for another poll.
 func (c *pollers) full() {
 	c.g.t.Helper()
-	eventually(c.g.t, 20*time.Second, "no room for one more poll", func() bool {
+	wait.For(c.g.t, 20*time.Second, "no room for one more poll", func() bool {
 		a, err := c.ask(context.Background(), http.MethodGet, "/messages", "", nil)
 		if err != nil || a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
 			c.g.t.Fatalf("a poll is answered %d %q, %v, want 200, or 503 with Retry-After", a.status, a.body, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // queueConfig has a queue for each story. Alerts have the shortest possible leases.
@@ -215,7 +216,7 @@ type dlqAlert struct {
 // alerted waits for the alert about a message.
 func alerted(t *testing.T, r *receiver.Receiver, id string) (told dlqAlert) {
 	t.Helper()
-	eventually(t, sweptWithin+sweeperGrace, "alert about message "+id, func() bool {
+	wait.For(t, sweptWithin+sweeperGrace, "alert about message "+id, func() bool {
 		for _, d := range r.At("/alerts") {
 			if err := json.Unmarshal([]byte(d.Body), &told); err != nil {
 				t.Fatalf("alert %s: %v", d.Body, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // replace replaces the configuration in one step.
@@ -34,7 +35,7 @@ func (g *gateway) hangup(config, said string) {
 		g.replace(config)
 	}
 	g.signal(syscall.SIGHUP)
-	eventually(g.t, 30*time.Second, "the log says: "+said, func() bool { return strings.Count(g.log.String(), said) > before })
+	wait.For(g.t, 30*time.Second, "the log says: "+said, func() bool { return strings.Count(g.log.String(), said) > before })
 }
 
 // ignores waits until /health says that the configuration is ignored in this state. With "" it
@@ -47,7 +48,7 @@ func (g *gateway) ignores(state string) {
 		_, config, ignored := strings.Cut(body, `"config":{"state":"`)
 		return body != "" && ignored == (state != "") && strings.HasPrefix(config, state)
 	}
-	if !within(30*time.Second, is) {
+	if !wait.Until(30*time.Second, is) {
 		g.t.Errorf("health says %s, want the configuration to be %q", body, state)
 	}
 }
@@ -135,7 +136,7 @@ func TestHangupDuringStart(t *testing.T) {
 	g := newGateway(t, plainConfig, r)
 	g.launch()
 	// In its first moments, before it handles signals, SIGHUP does kill the process.
-	eventually(t, 30*time.Second, "the database is opened", func() bool { return exists(g.database()) })
+	wait.For(t, 30*time.Second, "the database is opened", func() bool { return exists(g.database()) })
 	g.signal(syscall.SIGHUP)
 	g.awaitReady()
 	g.send("/events/order.created", "{}")
@@ -184,7 +185,7 @@ func TestConfigurationAtAnAddress(t *testing.T) {
 	g.start()
 	deliver := func(path string) {
 		t.Helper()
-		eventually(t, 30*time.Second, "a delivery to "+path, func() bool {
+		wait.For(t, 30*time.Second, "a delivery to "+path, func() bool {
 			g.send("/events/order.created", "{}")
 			return len(r.At(path)) > 0
 		})
@@ -197,7 +198,7 @@ func TestConfigurationAtAnAddress(t *testing.T) {
 	site.set("")
 	g.ignores("unreachable")
 	asked := site.looks()
-	eventually(t, 30*time.Second, "it goes on asking", func() bool { return site.looks() >= asked+3 })
+	wait.For(t, 30*time.Second, "it goes on asking", func() bool { return site.looks() >= asked+3 })
 	if n := strings.Count(g.log.String(), "configuration cannot be read"); n != 1 {
 		t.Errorf("the log says %d times that the configuration cannot be read, want once", n)
 	}

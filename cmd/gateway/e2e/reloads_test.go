@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A churn is a gateway that gets another configuration ten times a second. The valid ones
@@ -242,7 +243,7 @@ func (c *churn) load(d time.Duration, changing bool) {
 // rest lets the gateway finish all work. Then it returns the numbers of goroutines and open
 // files.
 func (c *churn) rest() (goroutines, files int) {
-	within(30*time.Second, func() bool {
+	wait.Until(30*time.Second, func() bool {
 		c.take("0s")
 		_, body, err := c.health()
 		return err == nil && strings.Contains(body, `"queue_depth":0`)
@@ -282,7 +283,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 			c.signal(syscall.SIGHUP)
 			c.ignores("")
 			var nowGoroutines, nowFiles int
-			flat := within(60*time.Second, func() bool {
+			flat := wait.Until(60*time.Second, func() bool {
 				nowGoroutines, nowFiles = c.rest()
 				return nowGoroutines <= goroutines+3 && nowFiles <= files+3
 			})

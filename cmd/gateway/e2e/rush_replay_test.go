@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestReplayKilled: the process is killed in the middle of POST /api/events/replay. The next one goes on
@@ -42,7 +43,7 @@ func TestReplayKilled(t *testing.T) {
 			body: `{"event_type": "order.created", "first": "01J80000000000000000000001", "last": "01J80000000000000000002990"}`})
 		answered <- err
 	}()
-	eventually(t, 20*time.Second, "some events are replayed", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE acted > 0`) == 1 })
+	wait.For(t, 20*time.Second, "some events are replayed", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE acted > 0`) == 1 })
 	g.kill()
 	if err := <-answered; err == nil {
 		t.Fatal("the request was answered before the kill")
@@ -51,8 +52,8 @@ func TestReplayKilled(t *testing.T) {
 		t.Fatalf("%d events were replayed before the kill, want some", acted)
 	}
 	g.start()
-	eventually(t, 30*time.Second, "the operation is finished", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE state = 'finished'`) == 1 })
-	eventually(t, 60*time.Second, "no job is left", func() bool {
+	wait.For(t, 30*time.Second, "the operation is finished", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE state = 'finished'`) == 1 })
+	wait.For(t, 60*time.Second, "no job is left", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead', 'canceled')`) == 0
 	})
 	for what, want := range map[string]struct {

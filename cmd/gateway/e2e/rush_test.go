@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestRetryKilled: the process is killed in the middle of POST /api/jobs/retry. The next one goes on with
@@ -31,7 +32,7 @@ func TestRetryKilled(t *testing.T) {
 		_, err := fetch(oneShot, request{method: http.MethodPost, url: g.url("/api/jobs/retry"), body: `{"handler": "billing"}`})
 		answered <- err
 	}()
-	eventually(t, 20*time.Second, "some jobs are retried", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE acted > 0`) == 1 })
+	wait.For(t, 20*time.Second, "some jobs are retried", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE acted > 0`) == 1 })
 	g.kill()
 	if err := <-answered; err == nil {
 		t.Fatal("the request was answered before the kill")
@@ -40,8 +41,8 @@ func TestRetryKilled(t *testing.T) {
 		t.Fatalf("%d jobs were retried before the kill, want some", acted)
 	}
 	g.start()
-	eventually(t, 30*time.Second, "the operation is finished", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE state = 'finished'`) == 1 })
-	eventually(t, 60*time.Second, "no job is left", func() bool {
+	wait.For(t, 30*time.Second, "the operation is finished", func() bool { return db.count(`SELECT COUNT(*) FROM operations WHERE state = 'finished'`) == 1 })
+	wait.For(t, 60*time.Second, "no job is left", func() bool {
 		return db.count(`SELECT COUNT(*) FROM jobs WHERE status NOT IN ('completed', 'dead', 'canceled')`) == 0
 	})
 	for what, want := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // dial opens a connection to the gateway and writes to it.
@@ -103,7 +104,7 @@ func TestFullHouse(t *testing.T) {
 	for range most {
 		crowd = append(crowd, g.dial("POST /events/order.created HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"))
 	}
-	eventually(t, 5*time.Second, "503 for one too many", func() bool {
+	wait.For(t, 5*time.Second, "503 for one too many", func() bool {
 		c := g.dial("POST /events/order.created HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		if err := c.SetReadDeadline(time.Now().Add(1500 * time.Millisecond)); err != nil {
 			t.Fatal(err)

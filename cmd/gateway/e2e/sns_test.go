@@ -20,6 +20,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
 	"github.com/eventgateway/gateway/infra/test/snsrig"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const snsConfig = `
@@ -185,7 +186,7 @@ func TestSNS(t *testing.T) {
 		}
 	}
 	wantAnswer(t, "the end", g.postSNS("topic", a.message("UnsubscribeConfirmation", "2", "m-2")), 200, "Unsubscribe acknowledged")
-	eventually(t, 5*time.Second, "the end of a subscription is in the log", func() bool {
+	wait.For(t, 5*time.Second, "the end of a subscription is in the log", func() bool {
 		log := g.log.String()
 		return strings.Contains(log, "subscription has ended") && strings.Contains(log, "topic="+a.ARN)
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestRefusedStarts: a start with a mistake fails at once, with exit code 1. The error says
@@ -204,7 +205,7 @@ func TestOpenGatewayWarns(t *testing.T) {
 		g := newGateway(t, config, receiver.New(t))
 		g.start()
 		if want {
-			eventually(t, 5*time.Second, "the warning in the log", func() bool { return strings.Contains(g.process.log.String(), warning) })
+			wait.For(t, 5*time.Second, "the warning in the log", func() bool { return strings.Contains(g.process.log.String(), warning) })
 		}
 		g.stop() // the whole log is written now
 		if got := strings.Contains(g.process.log.String(), warning); got != want {

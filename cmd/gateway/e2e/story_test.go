@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 const (
@@ -223,7 +224,7 @@ func TestStory(t *testing.T) {
 	event := g.post("/webhooks/shop", body, "X-Webhook-Signature", hexHMAC(shopSecret, body)).eventID()
 
 	checkBackoff(t, r.Await(t, 10*time.Second, "/orders", storyMax))
-	eventually(t, 5*time.Second, "job is dead", func() bool { return len(g.jobs("--status", "dead")) == 1 })
+	wait.For(t, 5*time.Second, "job is dead", func() bool { return len(g.jobs("--status", "dead")) == 1 })
 	dead := g.jobs("--status", "dead")[0]
 	if dead.EventID != event || dead.Handler != "orders" || dead.Attempt != storyMax || dead.LastError == nil || !strings.HasPrefix(*dead.LastError, "status: 500") {
 		t.Errorf("dead job = %+v, want the event's, with all attempts used and its error", dead)
@@ -243,7 +244,7 @@ func TestStory(t *testing.T) {
 			t.Errorf("delivery %d after the retry: attempt %d of job %s, want attempt %d of job %s", i+1, d.Attempt(), d.Job(), storyMax+i+1, dead.ID)
 		}
 	}
-	eventually(t, 5*time.Second, "job is completed", func() bool { return len(g.jobs("--status", "completed")) == 1 })
+	wait.For(t, 5*time.Second, "job is completed", func() bool { return len(g.jobs("--status", "completed")) == 1 })
 	checkInspection(t, g, event, dead.ID)
 	g.stop()
 	openLedger(t, g.database()).check(1)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A tracer is strace attached to a running gateway. After strace has detached, it injects no
@@ -31,7 +33,7 @@ func trace(t *testing.T, p *process, options ...string) *tracer {
 	tr := &tracer{t: t, file: filepath.Join(t.TempDir(), "trace")}
 	args := append([]string{"-f", "-y", "-s", "512", "-o", tr.file}, options...)
 	tr.process = spawn(t, command{name: "strace", args: append(args, "-p", fmt.Sprint(p.pid()))})
-	attached := within(10*time.Second, func() bool { return tr.ended() || strings.Contains(tr.log.String(), "attached") })
+	attached := wait.Until(10*time.Second, func() bool { return tr.ended() || strings.Contains(tr.log.String(), "attached") })
 	if !attached || tr.ended() {
 		need(t, "the right to trace", fmt.Errorf("strace says: %s", tr.log))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/otlp"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // tracesConfig has a consumer of each kind, and a secret in each field that can hold one.
@@ -106,13 +107,13 @@ func TestTraces(t *testing.T) {
 	event := g.order()
 
 	r.Await(t, 10*time.Second, "/billing", 2) // the job is dead, and goes on with attempt 3
-	eventually(t, 10*time.Second, "job dead", func() bool {
+	wait.For(t, 10*time.Second, "job dead", func() bool {
 		return strings.Contains(g.run("jobs", "list", "--status", "dead"), "billing")
 	})
 	g.run("jobs", "retry", r.At("/billing")[0].Job())
 	r.Await(t, 10*time.Second, "/billing", 3)
 	r.Await(t, 10*time.Second, "/ask", 1)
-	eventually(t, 10*time.Second, "run completed", func() bool {
+	wait.For(t, 10*time.Second, "run completed", func() bool {
 		answers.answer()
 		return len(g.runs("--status", "completed")) == 1
 	})

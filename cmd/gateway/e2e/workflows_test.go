@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // workflowConfig has every type of step. A step's only attempt must survive kills, so any
@@ -159,7 +160,7 @@ func TestWorkflowKills(t *testing.T) {
 		g.start()
 		kills = append(kills, outage{killed, time.Now()})
 	}
-	eventually(t, time.Minute, "all runs completed", func() bool {
+	wait.For(t, time.Minute, "all runs completed", func() bool {
 		s.answer()
 		done := g.runs("--status", "completed")
 		if failed := g.runs("--status", "failed"); len(failed) > 0 {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/eventgateway/gateway/infra/test/dnsrig"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // A world is a network namespace in which every address, public ones too, is this machine, and
@@ -213,7 +214,7 @@ func TestWorld(t *testing.T) {
 			}
 			c.Close()
 		})
-		eventually(t, 5*time.Second, "a connection to "+to+" is seen", func() bool {
+		wait.For(t, 5*time.Second, "a connection to "+to+" is seen", func() bool {
 			seen, _ := w.connected()
 			return slices.Equal(seen, []string{to})
 		})

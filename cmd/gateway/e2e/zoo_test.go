@@ -14,6 +14,7 @@ import (
 
 	"github.com/eventgateway/gateway/infra/test/ports"
 	"github.com/eventgateway/gateway/infra/test/receiver"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // An animal is a handler with unusual behaviour, and the expected state of a job that it gets.
@@ -95,7 +96,7 @@ func TestZoo(t *testing.T) {
 func (g *gateway) awaitJobs(limit time.Duration, orElse func(job) bool) {
 	g.t.Helper()
 	waits := func(j job) bool { return j.Status != "completed" && j.Status != "dead" && !orElse(j) }
-	eventually(g.t, limit, "no job waits", func() bool { return !slices.ContainsFunc(g.jobs(), waits) })
+	wait.For(g.t, limit, "no job waits", func() bool { return !slices.ContainsFunc(g.jobs(), waits) })
 }
 
 // awaitDone waits until every job is completed or dead.

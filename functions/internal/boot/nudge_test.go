@@ -19,6 +19,7 @@ import (
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // unreachable is a network on which every connection is refused.
@@ -221,7 +222,7 @@ func TestNudgesBesideTheRequest(t *testing.T) {
 	go func() {
 		done <- s.beside(t.Context(), s.assembled, func() error {
 			close(begun)
-			eventually(t, "a nudge while the request goes on", func() bool { return api.count() == 1 })
+			wait.For(t, 10*time.Second, "a nudge while the request goes on", func() bool { return api.count() == 1 })
 			return nil
 		})
 	}()

@@ -14,6 +14,7 @@ import (
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/core/config"
 	"github.com/eventgateway/gateway/core/gateway"
+	"github.com/eventgateway/gateway/infra/test/wait"
 	"github.com/eventgateway/gateway/store"
 	"github.com/eventgateway/gateway/store/sqlite"
 )
@@ -92,16 +93,6 @@ func worked(t *testing.T, text []byte, err error) (r workReport) {
 		t.Fatalf("%s: %v", text, err)
 	}
 	return r
-}
-
-// eventually waits for at most 10 seconds until so returns true.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 10 seconds: %s", what)
-		}
-	}
 }
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -217,7 +208,7 @@ func TestLateCommits(t *testing.T) {
 // turn takes a turn for the rest of a test, as another worker would.
 func (f *fleet) turn(a *assembly, name string) {
 	f.t.Helper()
-	eventually(f.t, "the turn "+name+" is free", func() bool {
+	wait.For(f.t, 10*time.Second, "the turn "+name+" is free", func() bool {
 		mine, err := a.Store.Turn(context.Background(), time.Now(), name, time.Hour)
 		return err == nil && mine
 	})
@@ -300,7 +291,7 @@ func TestSchedulesFire(t *testing.T) {
 		_, err := (&ticking{fn, fn.fire}).Invoke(within(t, time.Minute), []byte(`{}`))
 		over <- err
 	}()
-	eventually(t, "two nudges while the invocation lasts", func() bool { return api.count() >= 2 })
+	wait.For(t, 10*time.Second, "two nudges while the invocation lasts", func() bool { return api.count() >= 2 })
 	fn.terminate()
 	if err := <-over; err != nil {
 		t.Errorf("Invoke = %v", err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // signed returns a call of the Invoke API, signed by AWS's own library.
@@ -98,7 +100,7 @@ func TestInvokeAPIAsync(t *testing.T) {
 	if status, body := send(t, r); status != 202 || body != "" {
 		t.Errorf("answer %d %q, want 202", status, body)
 	}
-	eventually(t, "it ran", func() bool { rs := f.Results(); return len(rs) == 1 && string(rs[0].Payload) == `{"nudge":true}` })
+	wait.For(t, 10*time.Second, "it ran", func() bool { rs := f.Results(); return len(rs) == 1 && string(rs[0].Payload) == `{"nudge":true}` })
 }
 
 // TestSecrets checks the answers of the extension.

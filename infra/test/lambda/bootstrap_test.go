@@ -96,16 +96,6 @@ func obey(ctx context.Context, payload json.RawMessage) (any, error) {
 	return payload, nil
 }
 
-// eventually waits until cond holds, and fails the test if it does not in time.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 10s: %s", what)
-		}
-	}
-}
-
 // deploy adds a function that runs this program.
 func deploy(t *testing.T, o Options) *Function {
 	t.Helper()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/eventgateway/gateway/infra/test/wait"
 )
 
 // TestColdAndWarm: the first invocation starts a copy, and the next one uses it.
@@ -105,7 +107,7 @@ func TestFailures(t *testing.T) {
 				}
 				return
 			}
-			eventually(t, "its copy is gone", func() bool { return len(f.Copies()) == 0 })
+			wait.For(t, 10*time.Second, "its copy is gone", func() bool { return len(f.Copies()) == 0 })
 			if len(tt.env) == 0 {
 				f.SetTimeout(time.Minute)
 				if r := do(t, f, "echo", ""); !r.Cold || r.Copy != 2 {
@@ -127,8 +129,8 @@ func TestFrozen(t *testing.T) {
 			f := deploy(t, Options{Awake: awake})
 			before := counted(t, f)
 			c := f.Copies()[0]
-			eventually(t, "the copy waits", func() bool { return !c.Busy() && c.Frozen() == !awake })
-			eventually(t, "the process is in the state", func() bool { return (state(t, c.Pid()) == "T") != awake })
+			wait.For(t, 10*time.Second, "the copy waits", func() bool { return !c.Busy() && c.Frozen() == !awake })
+			wait.For(t, 10*time.Second, "the process is in the state", func() bool { return (state(t, c.Pid()) == "T") != awake })
 			if awake {
 				return
 			}
@@ -179,7 +181,7 @@ func TestStop(t *testing.T) {
 			f := deploy(t, Options{Env: tt.env})
 			do(t, f, "echo", "")
 			c := f.Copies()[0]
-			eventually(t, "the copy is frozen", c.Frozen)
+			wait.For(t, 10*time.Second, "the copy is frozen", c.Frozen)
 			f.Stop()
 			if told := strings.Contains(f.Log(), "told to end"); told != tt.told {
 				t.Errorf("log %q, want told to end: %v", f.Log(), tt.told)
@@ -200,7 +202,7 @@ func TestKill(t *testing.T) {
 	f := deploy(t, Options{})
 	result := make(chan Result)
 	go func() { result <- f.Invoke([]byte(`{"do":"hang"}`)) }()
-	eventually(t, "a copy is busy", func() bool { cs := f.Copies(); return len(cs) == 1 && cs[0].Busy() })
+	wait.For(t, 10*time.Second, "a copy is busy", func() bool { cs := f.Copies(); return len(cs) == 1 && cs[0].Busy() })
 	f.Kill()
 	if r := <-result; r.Error != Exited {
 		t.Errorf("result %+v, want %s", r, Exited)
@@ -256,7 +258,7 @@ func TestSchedule(t *testing.T) {
 	t.Parallel()
 	f := deploy(t, Options{})
 	stop := f.service.Schedule(f, 20*time.Millisecond)
-	eventually(t, "three events of a rule", func() bool {
+	wait.For(t, 10*time.Second, "three events of a rule", func() bool {
 		return len(slices.DeleteFunc(f.Results(), func(r Result) bool { return !strings.Contains(string(r.Payload), `"source":"aws.events"`) })) >= 3
 	})
 	stop()

@@ -93,13 +93,15 @@ type Receiver struct {
 	scripts    map[string]Script
 	counts     map[string]int // deliveries since the script of the path was set
 	deliveries []Delivery
+	at         map[string]int // recorded deliveries, by path
+	news       chan struct{}  // closed at the next record; nil if nothing waits for one
 	tap        func(Delivery)
 }
 
 // New starts a receiver, which ends with the test.
 func New(t testing.TB) *Receiver {
 	t.Helper()
-	r := &Receiver{closing: make(chan struct{}), scripts: map[string]Script{}, counts: map[string]int{}}
+	r := &Receiver{closing: make(chan struct{}), scripts: map[string]Script{}, counts: map[string]int{}, at: map[string]int{}}
 	r.url = Serve(t, r.Answer)
 	t.Cleanup(func() { close(r.closing) }) // before the server waits for the scripts
 	return r
@@ -145,6 +147,11 @@ func (r *Receiver) record(d Delivery) (Script, int) {
 		r.tap(d)
 	} else {
 		r.deliveries = append(r.deliveries, d)
+		r.at[d.Path]++
+		if r.news != nil {
+			close(r.news)
+			r.news = nil
+		}
 	}
 	r.counts[d.Path]++
 	return r.scripts[d.Path], r.counts[d.Path]
@@ -173,15 +180,31 @@ func (r *Receiver) At(path string) (at []Delivery) {
 // ends the test.
 func (r *Receiver) Await(t testing.TB, limit time.Duration, path string, n int) []Delivery {
 	t.Helper()
-	for end := time.Now().Add(limit); ; <-time.After(2 * time.Millisecond) {
-		// The time is read first: a delivery in the last moment counts.
-		late := time.Now().After(end)
-		if at := r.At(path); len(at) >= n {
-			return at
-		} else if late {
-			t.Fatalf("deliveries to %s within %v = %d, want %d", path, limit, len(at), n)
+	late := time.After(limit)
+	for {
+		count, news := r.await(path)
+		if count >= n {
+			return r.At(path)
+		}
+		select {
+		case <-news:
+		case <-late:
+			if count, _ := r.await(path); count < n { // a delivery in the last moment counts
+				t.Fatalf("deliveries to %s within %v = %d, want %d", path, limit, count, n)
+			}
 		}
 	}
+}
+
+// await returns the number of recorded deliveries to a path, and a channel that is closed at the next
+// record.
+func (r *Receiver) await(path string) (count int, news <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.news == nil {
+		r.news = make(chan struct{})
+	}
+	return r.at[path], r.news
 }
 
 // Failing answers 500 to the first k deliveries, then 200.
