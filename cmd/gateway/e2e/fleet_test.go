@@ -36,8 +36,8 @@ func TestFleet(t *testing.T) {
 		processes, jobs int
 		few             int // jobs of a short run; 0 leaves it out
 	}{
-		{"PostgreSQL", onPostgres, 2, whole(20_000, 6000), 2000},
-		{"MySQL", onMySQL, 2, whole(20_000, 6000), 2000},
+		{"PostgreSQL", onPostgres, 2, whole(20_000, 3000), 2000},
+		{"MySQL", onMySQL, 2, whole(20_000, 3000), 2000},
 		{"D1", onD1, 3, whole(600, 300), 0},
 		{"D1 behind its proxy", onProxy, 3, whole(600, 300), 200},
 	}

@@ -56,9 +56,9 @@ func TestPull(t *testing.T) {
 		few       int // messages of a short run
 		kills     int
 	}{
-		{"SQLite", ownFile, 1, whole(20_000, 4000), 2000, 6},
-		{"PostgreSQL", onPostgres, 2, whole(20_000, 4000), 2000, 6},
-		{"MySQL", onMySQL, 2, whole(3000, 1500), 300, 3},
+		{"SQLite", ownFile, 1, whole(20_000, 2000), 2000, 6},
+		{"PostgreSQL", onPostgres, 2, whole(20_000, 2000), 2000, 6},
+		{"MySQL", onMySQL, 2, whole(3000, 1000), 300, 3},
 		{"D1", onProxy, 2, 300, 30, 2},
 	}
 	for _, tt := range tests {

@@ -264,7 +264,7 @@ func (c *churn) rest() (goroutines, files int) {
 // repeated or lost.
 func TestReloadsUnderLoad(t *testing.T) {
 	t.Parallel()
-	took := time.Duration(whole(60, 12)) * time.Second
+	took := time.Duration(whole(60, 8)) * time.Second
 	if testing.Short() {
 		took = 3 * time.Second
 	}

@@ -142,7 +142,7 @@ func TestWorkflowKills(t *testing.T) {
 	g := newGateway(t, workflowConfig, r)
 	g.env = append(g.env, "GATEWAY_LOG=error")
 	const events = 30
-	rounds := whole(25, 15)
+	rounds := whole(25, 10)
 	if testing.Short() {
 		rounds = 5
 	}
