@@ -6,7 +6,7 @@
 // error. Mistakes are in a path, a schema, a filter or a template. The parser finds them and
 // explains them to the author. After that each payload has an answer, within a number of
 // steps that is proportional to its size: an evaluation that needs more ends with
-// [ErrBudget], whether the author or the sender caused it. Seven choices serve this:
+// [ErrBudget], whether the author or the sender caused it. Eight choices serve this:
 //
 //   - Every payload is a tree ([Document]). A payload that is not JSON is the JSON string of
 //     its text. Only JSON that is nested deeper than 200 levels, or has 512 MiB, has no tree:
@@ -14,6 +14,8 @@
 //   - The tree is built only if an expression needs it. A payload is read onto a tape, a node
 //     of eight bytes for each value and name, in a tenth of the time. Names and indexes are
 //     followed there, and templates copy from it.
+//   - A body with several events, or with one and its attributes, is cut into parts without a
+//     copy: [Elements] and [Members].
 //   - Numbers stay text ([encoding/json.Number]) and are compared digit by digit,
 //     so that 1 is 1.0, 2^53+1 is not 2^53, and 1e999999999 costs eleven bytes.
 //   - A path has at most one "..", and nothing else that multiplies.

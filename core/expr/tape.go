@@ -58,11 +58,13 @@ func (n node) end() int   { return int(n >> kindBits & (1<<endBits - 1)) }
 // by default (jsontext). They accept raw line ends in strings (fastjson), or convert numbers to
 // floats (simdjson-go).
 //
-// nodes is the tape so far, and depth is how many arrays and objects are open.
+// nodes is the tape so far, and depth is how many arrays and objects are open. If skips is set, there is no
+// tape: a splitter needs only the ends of values.
 type recorder struct {
 	text  []byte
 	nodes []node
 	depth int
+	skips bool
 }
 
 // failed is the position that the methods of a recorder return for a text that is not JSON, or
@@ -159,26 +161,36 @@ func (r *recorder) value(i int) int {
 	return r.number(i)
 }
 
+// add appends a node to the tape.
+func (r *recorder) add(n node) {
+	if !r.skips {
+		r.nodes = append(r.nodes, n)
+	}
+}
+
 // word reads true, false or null.
 func (r *recorder) word(i int, word string, kind kind) int {
 	end := i + len(word)
 	if end > len(r.text) || string(r.text[i:end]) != word {
 		return failed
 	}
-	r.nodes = append(r.nodes, newNode(kind, 0, 0))
+	r.add(newNode(kind, 0, 0))
 	return end
 }
 
 // open begins an array or object and returns its node.
 func (r *recorder) open(kind kind) (int, bool) {
 	r.depth++
-	r.nodes = append(r.nodes, newNode(kind, 0, 0))
+	r.add(newNode(kind, 0, 0))
 	return len(r.nodes) - 1, r.depth <= maxDepth
 }
 
 // close ends the array or object, which has count elements or members.
 func (r *recorder) close(at, count int) {
 	r.depth--
+	if r.skips {
+		return
+	}
 	// Only now are the count and the end known.
 	r.nodes[at] = newNode(r.nodes[at].kind(), count, len(r.nodes))
 }
@@ -255,7 +267,7 @@ func (r *recorder) string(start int) int {
 			if text[i] != '"' {
 				break
 			}
-			r.nodes = append(r.nodes, newNode(isString, start, i))
+			r.add(newNode(isString, start, i))
 			return i + 1
 		}
 	}
@@ -279,7 +291,7 @@ func (r *recorder) rest(start, i int) int {
 	for ; i < len(r.text); i++ {
 		switch c := r.text[i]; {
 		case c == '"':
-			r.nodes = append(r.nodes, newNode(kind, start, i))
+			r.add(newNode(kind, start, i))
 			return i + 1
 		// JSON does not permit raw control characters in strings.
 		case c < ' ':
@@ -341,7 +353,7 @@ func (r *recorder) number(start int) int {
 			return failed
 		}
 	}
-	r.nodes = append(r.nodes, newNode(isNumber, start, i))
+	r.add(newNode(isNumber, start, i))
 	return i
 }
 

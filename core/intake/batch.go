@@ -3,13 +3,12 @@ package intake
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // Media types of several CloudEvents in one request. One is a JSON array, see
@@ -179,31 +178,20 @@ func linesOf(body []byte) (all []element, err error) {
 	return all, nil
 }
 
-// itemsOf splits a JSON array into its items.
+// itemsOf splits a JSON array into its items, at most as many as a request may have.
 func itemsOf(body []byte) (all []element, err error) {
-	// The decoder reads one item at a time, so the limit holds before the rest is copied.
-	// Decoding the whole array first would copy every item before their number is known.
-	d := json.NewDecoder(bytes.NewReader(body))
-	notArray := malformed("a batch of CloudEvents must be a JSON array")
-	if open, err := d.Token(); err != nil || open != json.Delim('[') {
-		return nil, notArray
-	}
-	for d.More() {
+	err = expr.Elements(body, func(item []byte) error {
 		if len(all) == core.MaxTogether {
-			return nil, errTooMany
+			return errTooMany
 		}
-		var raw json.RawMessage
-		if d.Decode(&raw) != nil {
-			return nil, malformed("events[%d]: it is not JSON", len(all))
-		}
-		all = append(all, element{body: raw})
+		all = append(all, element{body: item})
+		return nil
+	})
+	switch {
+	case errors.Is(err, expr.ErrNotTree):
+		return nil, malformed("a batch of CloudEvents must be a JSON array")
+	case errors.Is(err, expr.ErrNotPart):
+		return nil, malformed("events[%d]: it is not JSON", len(all))
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, notArray
-	}
-	// A second document after the array would be lost without a trace.
-	if _, err := d.Token(); err != io.EOF {
-		return nil, notArray
-	}
-	return all, nil
+	return all, err
 }

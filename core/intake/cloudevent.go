@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/eventgateway/gateway/core"
+	"github.com/eventgateway/gateway/core/expr"
 )
 
 // CloudEvents 1.0 over HTTP, https://github.com/cloudevents/spec. In binary mode the
@@ -98,37 +99,19 @@ func parseCloudEvent(body []byte) (cloudEvent, error) {
 }
 
 // membersOf returns the members of a JSON object, with their spelling. It stops at more
-// members than an event may have, before it stores the rest.
+// members than an event may have, before it stores the rest: a body of 1 MiB can have 100,000.
 func membersOf(body []byte) (map[string]json.RawMessage, error) {
-	// Tokens and not a decoded map: a body of 1 MiB can have 100,000 members, and the
-	// bound is checked at each of them.
-	d := json.NewDecoder(bytes.NewReader(unmarked(body)))
-	notObject := malformed("a CloudEvent must be a JSON object")
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return nil, notObject
-	}
 	members := map[string]json.RawMessage{}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, notObject
+	err := expr.Members(unmarked(body), func(name string, value []byte) error {
+		if members[name] = value; len(members) > maxHeaders+2 { // data beside attributes
+			return malformed("a CloudEvent may have at most %d attributes", maxHeaders)
 		}
-		var raw json.RawMessage
-		if d.Decode(&raw) != nil {
-			return nil, notObject
-		}
-		if members[name.(string)] = raw; len(members) > maxHeaders+2 { // data beside attributes
-			return nil, malformed("a CloudEvent may have at most %d attributes", maxHeaders)
-		}
+		return nil
+	})
+	if errors.Is(err, expr.ErrNotTree) || errors.Is(err, expr.ErrNotPart) {
+		return nil, malformed("a CloudEvent must be a JSON object")
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, notObject
-	}
-	// Data after the object would be lost, so it is refused.
-	if _, err := d.Token(); err != io.EOF {
-		return nil, notObject
-	}
-	return members, nil
+	return members, err
 }
 
 // open sets the data and its type. The type is an attribute in structured mode only.
