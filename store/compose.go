@@ -15,6 +15,13 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 	return d.insert(into, columns, selection, from, where) + " " + d.sql("{on_conflict "+into+"."+key+"}")
 }
 
+// counting is the statement of an insertIfAbsent, which tells how many rows it inserted if the database
+// tells that. See Stmt.Inserts.
+func (d Dialect) counting(st statement) statement {
+	st.counts = !d.countsSkipped
+	return st
+}
+
 // insertOnce is insertIfAbsent for rows with an id, and without another key, that no other batch has
 // and that the batch has once. A row whose id exists was inserted by an earlier sending of the same
 // batch. If that has not committed yet, a statement before this one has to wait for it, or this one

@@ -47,6 +47,10 @@ type Stmt struct {
 	// PostgreSQL do. Its Changed is exact for a batch that was not merged, as that of any statement.
 	Returns bool
 
+	// Inserts says that the statement is an INSERT that skips rows whose key exists, and that its Changed
+	// does not count these. It is not set on MySQL, which counts them.
+	Inserts bool
+
 	// Walks says that the statement reads and may look at a hundred thousand rows. A Conn whose
 	// database is in this process runs few of these at a time, since they take processor time that
 	// everything else in the process needs.

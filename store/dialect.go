@@ -6,9 +6,10 @@ import (
 )
 
 // A Dialect holds the differences between families of databases: text for the statements, and
-// three fields that are no text (compareAsRow, rangePerRow and purgeRows) where the engines
-// differ in speed. All fields except Name are private, so no other package can branch on a
-// property of a dialect. An empty fragment means that the database needs no such clause.
+// five fields that are no text (compareAsRow, rangePerRow, joinedChanges, countsSkipped and
+// purgeRows) where the engines differ in speed or in what they can do. All fields except Name are
+// private, so no other package can branch on a property of a dialect. An empty fragment means
+// that the database needs no such clause.
 //
 // Statement texts name fragments in braces, such as {on_conflict events.id} or {use
 // jobs_waiting}; [Dialect.sql] fills them in. Fields whose names end in SQL are whole
@@ -73,6 +74,10 @@ type Dialect struct {
 	// SQLite and PostgreSQL: "ON CONFLICT DO NOTHING". MySQL: "ON DUPLICATE KEY UPDATE id = id".
 	// INSERT IGNORE would turn other errors into warnings as well.
 	onConflict string
+
+	// countsSkipped is set where onConflict counts a row whose key exists as a changed one. MySQL only,
+	// whose Conn asks for the number of the rows that a statement found.
+	countsSkipped bool
 
 	// unlessStored is the condition of an INSERT into $table that no row has the id of a new one, see
 	// insertOnce. PostgreSQL only: there ON CONFLICT takes a lock for each row and looks for its keys
@@ -366,6 +371,7 @@ var MySQL = Dialect{
 	rowJoin:      " STRAIGHT_JOIN ",
 
 	joinedChanges: true,
+	countsSkipped: true,
 	insertValues:  mysqlValues,
 	// The primary key is forced: a small table seems cheaper to read in full, and then the
 	// UPDATE waits for rows that other transactions lock.

@@ -7,7 +7,8 @@
 // fixed list of statements that take effect together or not at all. There are no interactive
 // transactions, because the least capable database that the gateway supports (SQL over HTTP)
 // has none. There is no if between statements: a later statement has a WHERE that asks whether
-// an earlier one wrote its row. Whether an event was a duplicate is read back at the end.
+// an earlier one wrote its row. Whether an event was a duplicate is read back at the end, or in a
+// batch of its own where the database tells that it skipped a row.
 //
 // The rules that make it work:
 //

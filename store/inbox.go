@@ -11,8 +11,8 @@ import (
 
 // Accept stores an event with its jobs and runs. See core.Inbox. It does not look for
 // duplicates first: two processes could look at the same moment. It inserts, and the unique
-// indexes skip duplicates. Then it reads which event is stored. An arrival without a delivery
-// id and without keys cannot be a duplicate, so it reads nothing.
+// indexes skip duplicates. Then it reads which event is stored, unless it is certain that this one
+// is: see inquiry.
 func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error) {
 	r, _, err := s.accept(ctx, a, express{})
 	return r, err
@@ -21,30 +21,28 @@ func (s *Store) Accept(ctx context.Context, a core.Arrival) (core.Receipt, error
 // accept stores an arrival. The jobs of x are stored by a statement of their own. It returns those of
 // them that were taken.
 func (s *Store) accept(ctx context.Context, a core.Arrival, x express) (receipt core.Receipt, taken []core.TakenJob, err error) {
-	stmts, reads := s.acceptStmts(x.others(a), slices.Concat(s.linedStmts(a), s.expressStmts(x))...)
-	// Last come the reads of acceptStmts. The entry of an operator's change stands before them.
-	own := append(s.audited(ctx, s.sql.auditAccepted, []any{string(a.Event.ID)}), s.takenStmts(x)...)
-	stmts = slices.Insert(stmts, len(stmts)-reads, own...)
-	results, err := s.write(ctx, stmts...)
+	stmts, q := s.acceptStmts(x.others(a), slices.Concat(s.linedStmts(a), s.expressStmts(x))...)
+	stmts = append(stmts, s.audited(ctx, s.sql.auditAccepted, []any{string(a.Event.ID)})...)
+	stmts = append(stmts, s.takenStmts(x)...)
+	results, err := s.write(ctx, append(stmts, q.inBatch()...)...)
 	if err != nil {
 		return core.Receipt{}, nil, fmt.Errorf("accept: %w", err)
 	}
 	s.floors.jobWritten(a.Event.CreatedAt)
 	s.definitions.keep(a.Runs)
-	receipt, err = s.receipt(ctx, a, stmts, results, reads)
+	receipt, err = s.receipt(ctx, a, q, stmts, results)
 	if err == nil {
 		taken, err = s.readTaken(ctx, x, stmts, results, receipt)
 	}
 	return receipt, taken, err
 }
 
-// receipt reads which event is stored for an arrival, from the last results of its batch.
-func (s *Store) receipt(ctx context.Context, a core.Arrival, stmts []Stmt, results []Result, reads int) (receipt core.Receipt, err error) {
-	if reads == 0 {
+// receipt returns which event is stored for an arrival. results are those of stmts and of q.inBatch.
+func (s *Store) receipt(ctx context.Context, a core.Arrival, q inquiry, stmts []Stmt, results []Result) (receipt core.Receipt, err error) {
+	if q.settled(stmts, results) {
 		return core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}, nil
 	}
-	from := len(results) - reads
-	_, err = s.rereadUntil(ctx, results[from:], stmts[from:], func(answers []Result) (ok bool) {
+	err = s.ask(ctx, q, results[len(stmts):], func(answers []Result) (ok bool) {
 		receipt, ok = receiptFor(a.Event.ID, answers)
 		return ok
 	})
@@ -56,6 +54,48 @@ func (s *Store) receipt(ctx context.Context, a core.Arrival, stmts []Stmt, resul
 	return withJobs(receipt, a), nil
 }
 
+// An inquiry is how the event is found that is stored for one or more arrivals.
+type inquiry struct {
+	reads []Stmt // empty if no arrival can be a duplicate: none has a delivery id or keys
+
+	// afterwards says that the batch without the reads tells whether all events were inserted. That is
+	// so if no job has a key, and the database tells an inserted row from one that exists. Then the reads
+	// are sent only if an event is a duplicate, or if its batch was sent again after a lost answer.
+	afterwards bool
+}
+
+// inBatch are the reads that are sent with the INSERTs.
+func (q inquiry) inBatch() []Stmt {
+	if q.afterwards {
+		return nil
+	}
+	return q.reads
+}
+
+// settled reports whether the results of a batch say that all its events were inserted.
+func (q inquiry) settled(stmts []Stmt, results []Result) bool {
+	if len(q.reads) == 0 {
+		return true
+	}
+	for i, st := range stmts {
+		if st.Inserts && results[i].Changed < int64(len(st.Rows)) {
+			return false
+		}
+	}
+	return q.afterwards
+}
+
+// ask waits until the answers of an inquiry are complete. answers are those of the batch, if it asked.
+func (s *Store) ask(ctx context.Context, q inquiry, answers []Result, complete func([]Result) bool) (err error) {
+	if q.afterwards {
+		if answers, err = s.readBatch(context.WithoutCancel(ctx), q.reads...); err != nil {
+			return err
+		}
+	}
+	_, err = s.rereadUntil(ctx, answers, q.reads, complete)
+	return err
+}
+
 // withJobs returns the receipt of an arrival with the number of its jobs, if all of them are
 // stored with their event. Only jobs with keys may be left out, and the answers count those.
 func withJobs(r core.Receipt, a core.Arrival) core.Receipt {
@@ -65,10 +105,9 @@ func withJobs(r core.Receipt, a core.Arrival) core.Receipt {
 	return r
 }
 
-// acceptStmts are the statements that store an arrival. lined are the statements that put its
-// jobs into lines. The last reads of the statements find the event that is stored for the
-// arrival; reads is 0 if the arrival cannot be a duplicate.
-func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, reads int) {
+// acceptStmts are the statements that store an arrival, and how its event is found. lined are the
+// statements that put its jobs into lines.
+func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, q inquiry) {
 	keys := keysOf(a)
 	certain := a.Event.DeliveryID == "" && keys == nil
 	stmts = make([]Stmt, 0, 2)
@@ -77,14 +116,13 @@ func (s *Store) acceptStmts(a core.Arrival, lined ...Stmt) (stmts []Stmt, reads 
 	stmts = append(stmts, lined...)
 	stmts = append(stmts, s.runStmts(a)...)
 	if certain {
-		return stmts, 0
+		return stmts, inquiry{}
 	}
 	// If all jobs have keys, all may be repeats. Then the event is deleted again.
 	if len(keys) > 0 && len(keys) == len(a.Jobs) {
 		stmts = append(stmts, s.sql.dropBare.on([]any{string(a.Event.ID)}))
 	}
-	answers := s.answerStmts(a.Event, keys)
-	return append(stmts, answers...), len(answers)
+	return stmts, inquiry{reads: s.answerStmts(a.Event, keys), afterwards: keys == nil && s.sql.insertEvent.counts}
 }
 
 // outcomeUnknown is the error of a read that follows a write, or of a second sending. The error may
@@ -265,10 +303,10 @@ type inboxSQL struct {
 
 func newInboxSQL(d Dialect) inboxSQL {
 	return inboxSQL{
-		insertEvent: writing("insert_event", d.insertIfAbsent("events", eventColumns,
-			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id")),
-		insertEncoded: writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
-			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id")),
+		insertEvent: d.counting(writing("insert_event", d.insertIfAbsent("events", eventColumns,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "", "", "id"))),
+		insertEncoded: d.counting(writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
+			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id"))),
 
 		insertJob:   writing("insert_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "")),
 		insertLater: writing("insert_scheduled_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "")),

@@ -14,22 +14,26 @@ import (
 // number of arrivals.
 func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.Receipt, error) {
 	firsts, repeats := splitRepeats(arrivals)
-	var all []Stmt
+	var each []Stmt
 	receipts := make(map[core.ID]core.Receipt, len(firsts))
+	all := inquiry{afterwards: true}
 	var unanswered []core.ID
 	for _, a := range firsts {
-		stmts, reads := s.acceptStmts(a)
-		if all = append(all, stmts...); reads > 0 {
-			unanswered = append(unanswered, a.Event.ID)
-		} else {
+		stmts, q := s.acceptStmts(a)
+		each = append(each, stmts...)
+		if len(q.reads) == 0 {
 			receipts[a.Event.ID] = core.Receipt{EventID: a.Event.ID, Jobs: len(a.Jobs)}
+			continue
 		}
+		unanswered = append(unanswered, a.Event.ID)
+		all.reads, all.afterwards = append(all.reads, q.reads...), all.afterwards && q.afterwards
 	}
-	if len(all) == 0 {
+	if len(each) == 0 {
 		return nil, nil
 	}
-	stmts := s.sql.withLined(s.sql.mergeByName(all), s.linedStmts(firsts...))
-	if err := s.acceptMany(ctx, stmts, unanswered, receipts); err != nil {
+	all.reads = s.sql.mergeByName(all.reads)
+	stmts := s.sql.withLined(s.sql.mergeByName(each), s.linedStmts(firsts...))
+	if err := s.acceptMany(ctx, stmts, all, unanswered, receipts); err != nil {
 		return nil, fmt.Errorf("accept %d events: %w", len(arrivals), err)
 	}
 	for _, a := range firsts {
@@ -50,22 +54,26 @@ func (s *Store) AcceptAll(ctx context.Context, arrivals []core.Arrival) ([]core.
 	return inOrder, nil
 }
 
-// acceptMany sends the statements and adds the receipts that the reads contain. unanswered are
-// the arrivals that wait for one.
-func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, unanswered []core.ID, receipts map[core.ID]core.Receipt) error {
-	results, err := s.write(ctx, stmts...)
+// acceptMany sends the statements and adds the receipts of the arrivals that wait for one, unanswered.
+func (s *Store) acceptMany(ctx context.Context, stmts []Stmt, q inquiry, unanswered []core.ID, receipts map[core.ID]core.Receipt) error {
+	results, err := s.write(ctx, slices.Concat(stmts, q.inBatch())...)
 	if err != nil {
 		return err
 	}
-	reads := slices.IndexFunc(stmts, func(s Stmt) bool { return s.Reads })
-	if reads < 0 {
+	if q.settled(stmts, results) {
+		for _, id := range unanswered {
+			receipts[id] = core.Receipt{EventID: id}
+		}
 		return nil
 	}
-	_, err = s.rereadUntil(ctx, results[reads:], stmts[reads:], func(answers []Result) bool {
+	err = s.ask(ctx, q, results[len(stmts):], func(answers []Result) bool {
 		addReceipts(receipts, answers)
 		return !slices.ContainsFunc(unanswered, func(id core.ID) bool { return receipts[id].EventID == "" })
 	})
-	return err
+	if err != nil {
+		return outcomeUnknown(err) // the events that are no duplicates are stored
+	}
+	return nil
 }
 
 // splitRepeats separates arrivals that repeat the delivery id of an earlier arrival in the same

@@ -15,6 +15,7 @@ type statement struct {
 	walks     bool
 	returns   bool // see Stmt.Returns
 	alone     bool // its batches are not merged, see Stmt.NoMerge
+	counts    bool // see Stmt.Inserts
 }
 
 // reading is a statement that returns rows and changes nothing.
@@ -35,7 +36,7 @@ func (st statement) with(args ...any) Stmt {
 
 // on makes a Stmt on rows.
 func (st statement) on(rows ...[]any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks, Returns: st.returns, NoMerge: st.alone}
+	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks, Returns: st.returns, NoMerge: st.alone, Inserts: st.counts}
 }
 
 // sortedBy says that the rows are sorted by the column at a position, from 0. See

@@ -186,6 +186,7 @@ func eachArrival(r *rig) {
 	other.Event.Source = "crm" // so that two sources have sent this type
 	r.accepted(other)
 	r.accepted(r.delivered("each statement, without a key"))
+	r.accept(r.delivered("each statement, without a key")) // a duplicate
 	r.accepted(r.keyed("each statement"))
 	both := r.delivered("each statement")
 	both.Jobs[0].Key = "each statement, delivered"
