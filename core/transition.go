@@ -49,6 +49,10 @@ type StepEnd struct {
 	Final      bool          // trying again cannot help
 	RetryAfter time.Duration // the Retry-After of the reply; zero if there was none
 
+	// Hold is for how long the next job of the run may be leased at once: the worker has room for
+	// it. Zero means that it has none.
+	Hold time.Duration
+
 	Token   string    // hash of a callback's token, for Armed
 	Expires time.Time // when that token expires
 	Receipt string    // of a callback, for CalledBack
@@ -63,7 +67,10 @@ type StepSettled struct {
 	Status Status
 	DueAt  time.Time
 
-	// Next is the first due time of the jobs that the end made or left to be tried again.
+	// Taken is the next job of the run if it was leased for the worker, see StepEnd.Hold; else nil.
+	Taken *TakenJob
+
+	// Next is the first due time of the other jobs that the end made or left to be tried again.
 	// It is zero if there is none.
 	Next time.Time
 }
@@ -87,6 +94,13 @@ type StepJob struct {
 	ID     ID     // the step's
 	Status Status // Available, Scheduled or Retryable; empty means Available
 	DueAt  time.Time
+}
+
+// A Taking names a new job that is to be leased in the commit that makes its transition.
+type Taking struct {
+	Job    ID        // one of Transition.Jobs that is Available and due; "" for none
+	Source string    // of the run's event
+	Until  time.Time // when the lease ends
 }
 
 // A JobChange is the change that a transition makes to a step's job, under any lease.
@@ -139,6 +153,7 @@ type Transition struct {
 	Kept  []string
 
 	Jobs    []StepJob
+	Take    Taking // of one of Jobs
 	JobsEnd []JobChange
 
 	// Held are steps that end although a worker may hold their jobs and make a call. The
@@ -177,22 +192,34 @@ type Runs interface {
 	// their ids. A wanted step that does not exist is absent. It writes nothing.
 	Survey(ctx context.Context, run ID, epoch int, w Wanted) ([]Step, error)
 
-	// Transit makes transitions of different runs, and returns for each of them whether
-	// it is made. A transition is made if the run's Seq equals the transition's Seq: then
-	// all of it takes effect, otherwise nothing does. Sending a transition again after it
-	// was made changes nothing, even if the run has moved on since, and returns that it
-	// is made. Of several transitions for the same Seq of a run, exactly one is made.
+	// Transit makes transitions of different runs, and returns for each of them whether it is
+	// made, and whether the job of its Take has the lease. A transition is made if the run's
+	// Seq equals the transition's Seq: then all of it takes effect, otherwise nothing does.
+	// Sending a transition again after it was made changes nothing, even if the run has moved
+	// on since, and returns that it is made. Of several transitions for the same Seq of a run,
+	// exactly one is made.
 	//
-	// Attempts are recorded and jobs are changed under any lease of the jobs, and no
-	// outcome or release under an older lease counts afterwards. New jobs wait in the
-	// lane of the workflow, for the event of the run.
-	Transit(ctx context.Context, ts ...Transition) ([]bool, error)
+	// Attempts are recorded and jobs are changed under any lease of the jobs, and no outcome
+	// or release under an older lease counts afterwards. New jobs wait in the lane of the
+	// workflow, for the event of the run. The job of Take is leased at once, with the Mark as
+	// its lease, unless a hold of its lane or source keeps it: then it waits like the others.
+	Transit(ctx context.Context, ts ...Transition) ([]Transited, error)
 
 	// Awaited returns the step for which a token is valid, by the token's hash. For a
 	// token that has expired or expires now, for a disarmed token and for an unknown
 	// token alike, the step is "". Awaited also returns the run that recorded a callback
 	// with this receipt, as long as the run is stored.
 	Awaited(ctx context.Context, now time.Time, hash, receipt string) (Awaiting, error)
+}
+
+// Transited is the result of a transition.
+type Transited struct {
+	Made  bool
+	Taken bool // the job of Transition.Take has the lease
+
+	// StateName is the name under which the store keeps the State of that job's step apart from the
+	// step: see Step.StateName.
+	StateName string
 }
 
 // Awaiting is the stored data about a callback.

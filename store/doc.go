@@ -128,6 +128,9 @@
 //     worker).
 //   - If the answer is lost twice, the caller gets all jobs that may have been taken, under the lease
 //     that they would have. It releases them until the lease ends, since the batch may commit later.
+//   - The job of a run's next step is taken in the batch of the transition that makes it, under the mark
+//     of the transition. held_by says whether. The runner knows what a claim would read, and makes the
+//     taken job of it. A transition that is sent again has the same mark, so it finds the job.
 //
 // # Gates
 //

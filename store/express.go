@@ -175,18 +175,25 @@ func asStored(t time.Time) time.Time { return timeOf(millis(t)) }
 // expressSQL are the statements of an AcceptAndTake, beside those of an Accept.
 type expressSQL struct{ insertTaken, takenAtOnce statement }
 
+// ifTaken is one of two values of a job that is taken as it is inserted, unless its gate is shut or its
+// source held. The gates of both are joined, and found by the primary key. A row of them is there only if
+// it keeps the job from being taken.
+func ifTaken(then, otherwise string) string {
+	return "CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN " + then + " ELSE " + otherwise + " END"
+}
+
+// ifTakenColumns are the columns of such a job from status to last_error.
+func ifTakenColumns() string {
+	return ifTaken("'"+string(core.Running)+"'", "'"+string(core.Available)+"'") + `, ` + ifTaken("1", "0") + `, r#max_attempts, ` +
+		ifTaken("r#until", "r#due_at") + `, ` + ifTaken("r.lease", "NULL") + `, ''`
+}
+
 func newExpressSQL(d Dialect) expressSQL {
-	// Both gates are found by the primary key. A row of them is there only if it keeps the job from
-	// being taken.
-	when := func(then, otherwise string) string {
-		return "CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN " + then + " ELSE " + otherwise + " END"
-	}
 	ramp, horizon := strconv.FormatInt(core.RampTime.Milliseconds(), 10), strconv.FormatInt(core.GateHorizon.Milliseconds(), 10)
 	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return expressSQL{
 		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertOnce("jobs", jobColumns+", scheduled_at",
-			`r.id, events.id, r.lane, NULL, `+when("'"+string(core.Running)+"'", "'"+string(core.Available)+"'")+`, `+when("1", "0")+`, r#max_attempts, `+
-				when("r#until", "r#due_at")+`, `+when("r.lease", "NULL")+`, '', r#due_at, NULL, `+when("r#due_at", "NULL"),
+			`r.id, events.id, r.lane, NULL, `+ifTakenColumns()+`, r#due_at, NULL, `+ifTaken("r#due_at", "NULL"),
 			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.lane AND (`+isOpen+` OR gates.closed_at > r#now - `+ramp+` AND gates.closed_at <= r#now + `+horizon+` OR gates.held_until > r#free)
 			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#now`,
 			`events.id = r.event_id`)), leasedColumns),

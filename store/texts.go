@@ -26,6 +26,17 @@ func nameOf(text []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:]) + "." + strconv.Itoa(len(text))
 }
 
+// stateNameOf returns the name of the state of the step whose job a transition takes, "" if the state is
+// stored in the step.
+func stateNameOf(t core.Transition) string {
+	for _, n := range t.New {
+		if n.ID == t.Take.Job && t.Apart && len(n.State) >= sharedTextMin {
+			return nameOf(n.State)
+		}
+	}
+	return ""
+}
+
 // sizeOf returns the size in a name, 0 for no name.
 func sizeOf(name string) int {
 	_, size, _ := strings.Cut(name, ".")

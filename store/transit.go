@@ -15,7 +15,7 @@ import (
 // call are one batch. It returns for each whether it was made: by this call, or by an earlier
 // sending of it. A transition that another worker has overtaken changes nothing and is no
 // error.
-func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	if len(ts) == 0 {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 	for _, t := range ts {
 		s.lowerFloors(t)
 	}
-	var made []bool
+	var made []core.Transited
 	last := len(stmts) - 1
 	_, err = s.rereadUntil(ctx, results[last:], stmts[last:], func(said []Result) (ok bool) {
 		made, ok = outcomesOf(ts, said[0].Rows)
@@ -48,27 +48,34 @@ func (s *Store) Transit(ctx context.Context, ts ...core.Transition) ([]bool, err
 	if err != nil {
 		return nil, fmt.Errorf("transit: %w", err)
 	}
+	for i, t := range ts {
+		if made[i].Taken {
+			made[i].StateName = stateNameOf(t)
+		}
+	}
 	return made, nil
 }
 
-// The columns of held_by: the mark of a transition, the number of the newest entry of its run,
-// and the mark of the entry that has the number of the transition's first entry.
+// The columns of held_by: the mark of a transition, the number of the newest entry of its run, the
+// mark of the entry that has the number of the transition's first entry, and the lease of the job that
+// was to be taken.
 const (
 	heldByMark = iota
 	heldBySeq
 	heldByHolder
+	heldByLease
 )
 
 // outcomesOf returns which transitions were made, from rows of held_by. known is false if one
 // transition cannot be decided yet: the run is there, and no entry has the transition's number.
 // Either this transition or another one must have inserted that entry, so the read was too
 // early.
-func outcomesOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
+func outcomesOf(ts []core.Transition, rows [][]any) (made []core.Transited, known bool) {
 	at := make(map[string][]any, len(rows))
 	for _, row := range rows {
 		at[textOf(row[heldByMark])] = row
 	}
-	made = make([]bool, len(ts))
+	made = make([]core.Transited, len(ts))
 	for i, t := range ts {
 		row, found := at[string(t.Mark)]
 		switch {
@@ -76,7 +83,8 @@ func outcomesOf(ts []core.Transition, rows [][]any) (made []bool, known bool) {
 		case row[heldByHolder] == nil && intOf(row[heldBySeq]) == t.Seq:
 			return nil, false
 		default:
-			made[i] = textOf(row[heldByHolder]) == string(t.Mark)
+			made[i].Made = textOf(row[heldByHolder]) == string(t.Mark)
+			made[i].Taken = made[i].Made && textOf(row[heldByLease]) == string(t.Mark)
 		}
 	}
 	return made, true
@@ -135,12 +143,13 @@ func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
 	add(s.sql.changeSteps.on(), func(t core.Transition) [][]any { return texts[t.Mark].changed })
 	add(s.sql.holdSteps.on(), heldRows)
 	add(s.sql.insertStepJobs.on(), stepJobRows)
+	add(s.sql.insertTakenStep.on(), takenStepRows)
 	add(s.sql.changeJobs.on(), changedJobRows)
 	add(s.sql.insertTokens.on(), tokenRows)
 	add(s.sql.disarm.on(), disarmRows)
 	add(s.sql.moveRun.on(), runRow)
 	add(s.sql.heldBy.on(), func(t core.Transition) [][]any {
-		return [][]any{{string(t.Mark), int64(t.Seq + 1), string(t.Run.ID)}}
+		return [][]any{{string(t.Mark), int64(t.Seq + 1), string(t.Take.Job), string(t.Run.ID)}}
 	})
 	return stmts
 }
@@ -215,8 +224,24 @@ func leafOf(n core.Step, run core.ID) any {
 // stepJobRows are rows of insertStepJobs. A step's job has the id of the step.
 func stepJobRows(t core.Transition) (rows [][]any) {
 	for _, j := range t.Jobs {
+		if j.ID == t.Take.Job {
+			continue
+		}
 		rows = append(rows, append([]any{string(j.ID), string(core.WorkflowLane(t.Run.Workflow)), string(cmp.Or(j.Status, core.Available)), int64(core.Unlimited), millis(j.DueAt),
 			millis(t.Entries[0].At)}, holdArgs(t)...))
+	}
+	return rows
+}
+
+// takenStepRows is the row of insertTakenStep: the job that is to be leased at once.
+func takenStepRows(t core.Transition) (rows [][]any) {
+	lane, now := core.WorkflowLane(t.Run.Workflow), t.Entries[0].At
+	for _, j := range t.Jobs {
+		if j.ID != t.Take.Job {
+			continue
+		}
+		rows = append(rows, append([]any{string(j.ID), string(lane), int64(core.Unlimited), millis(t.Take.Until), millis(j.DueAt), string(t.Mark),
+			millis(now), freeFrom(lane, now), string(core.SourceLane(t.Take.Source)), now.UnixMilli()}, holdArgs(t)...))
 	}
 	return rows
 }
@@ -299,10 +324,12 @@ const (
 type transitSQL struct {
 	lockRuns, insertHistory, moreHistory, insertStepAttempts, insertStepRecorded, insertRise statement
 	insertTexts, insertSteps, changeSteps, holdSteps                                         statement
-	insertStepJobs, changeJobs, insertTokens, disarm, moveRun, heldBy                        statement
+	insertStepJobs, insertTakenStep, changeJobs, insertTokens, disarm, moveRun, heldBy       statement
 }
 
 func newTransitSQL(d Dialect) transitSQL {
+	joined := d
+	joined.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return transitSQL{
 		// Only on MySQL. See Dialect.lockRuns.
 		lockRuns: reading("lock_runs", lockRunsSQL(d)),
@@ -340,6 +367,11 @@ func newTransitSQL(d Dialect) transitSQL {
 		// The event is the run's, read from the run so that it need not be sent.
 		insertStepJobs: writing("insert_step_jobs", d.insert("jobs", jobColumns,
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, ownEntry, holdsRun)),
+		// A workflow has no breaker, so its gate is shut by a hold only.
+		insertTakenStep: writing("insert_taken_step_jobs", joined.insert("jobs", jobColumns+", scheduled_at",
+			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, `+ifTakenColumns()+`, r#created_at, NULL, `+ifTaken("r#due_at", "NULL"),
+			ownEntry+` LEFT JOIN gates ON gates.lane = r.lane AND gates.held_until > r#free
+			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#now`, holdsRun)),
 		// A job that ends before its first attempt was due at the time for which it waited.
 		// scheduled_at comes first, as in setClaimed.
 		changeJobs: writing("change_jobs", d.updateRows("jobs",
@@ -355,11 +387,17 @@ func newTransitSQL(d Dialect) transitSQL {
 			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}
 			WHERE mine.run_id = r.same_run AND mine.seq = r#first AND mine.mark = r.mark)`)),
-		// The mark of the entry with the transition's number, and the run's newest number.
-		heldBy: reading("held_by", d.selectRows(`r.mark AS mark, runs.seq AS stands,
-			(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder`,
-			"runs{use PRIMARY}", `runs.id = r.run`)),
+		heldBy: reading("held_by", heldBySQL(d)),
 	}
+}
+
+// heldBySQL is the statement that reads the mark of the entry with the transition's number, the run's
+// newest number, and the lease of the job that was to be taken.
+func heldBySQL(d Dialect) string {
+	return d.selectRows(`r.mark AS mark, runs.seq AS stands,
+		(SELECT mine.mark FROM history AS mine{use PRIMARY} WHERE mine.run_id = runs.id AND mine.seq = r#first) AS holder,
+		(SELECT jobs.lease FROM jobs{use PRIMARY} WHERE jobs.id = r.job) AS lease`,
+		"runs{use PRIMARY}", `runs.id = r.run`)
 }
 
 // lockRunsSQL is the statement that locks runs at the beginning of a Transit; "" where the

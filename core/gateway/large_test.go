@@ -112,7 +112,7 @@ func TestInspectLargeRun(t *testing.T) {
 		next.Seq, next.Status = run.Seq+1, core.RunRunning
 		made, err := s.Transit(context.Background(), core.Transition{Mark: core.ID(fmt.Sprintf("mark-%d", n)), Seq: run.Seq, Run: next, New: []core.Step{step},
 			Entries: []core.Entry{{Seq: next.Seq, At: run.CreatedAt, Epoch: 1, Type: core.EntrySucceeded, Path: step.Path}}})
-		if err != nil || !made[0] {
+		if err != nil || !made[0].Made {
 			t.Fatal(made, err)
 		}
 		run = next

@@ -302,7 +302,7 @@ func (v *vitals) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Set
 }
 
 // Transit stores transitions and records the result.
-func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (v *vitals) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	v.transitions.begin(v.now())
 	made, err := v.Store.Transit(ctx, ts...)
 	v.transitions.end(v.now(), err, func() []string {

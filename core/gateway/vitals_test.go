@@ -58,7 +58,7 @@ func (s *stubborn) Settle(context.Context, ...core.Outcome) (core.Settlement, er
 	return core.Settlement{}, s.refuses["Settle"]
 }
 
-func (s *stubborn) Transit(context.Context, ...core.Transition) ([]bool, error) {
+func (s *stubborn) Transit(context.Context, ...core.Transition) ([]core.Transited, error) {
 	return nil, s.refuses["Transit"]
 }
 

@@ -28,6 +28,7 @@ type book struct {
 	marks    map[core.ID][]core.ID // of the entries of history
 	attempts map[string]core.Attempt
 	leases   int
+	held     bool // the workflows are held, as far as transitions are concerned
 
 	ops    map[string]int                      // calls of each kind
 	before func(op string) error               // in place of the effect
@@ -151,18 +152,19 @@ func (b *book) Awaited(_ context.Context, now time.Time, hash, receipt string) (
 	})
 }
 
-func (b *book) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
-	return do(b, "transit", func() ([]bool, error) {
+func (b *book) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
+	return do(b, "transit", func() ([]core.Transited, error) {
 		for _, t := range ts {
 			if b.refuse != nil && b.refuse(t) != nil {
 				return nil, b.refuse(t)
 			}
 		}
-		made := make([]bool, len(ts))
+		results := make([]core.Transited, len(ts))
 		for i, t := range ts {
-			made[i] = b.transit(t)
+			results[i].Made = b.transit(t)
+			results[i].Taken = results[i].Made && t.Take.Job != "" && b.jobs[t.Take.Job].Lease == core.Lease(t.Mark)
 		}
-		return made, nil
+		return results, nil
 	})
 }
 
@@ -184,8 +186,12 @@ func (b *book) transit(t core.Transition) bool {
 	for _, c := range t.Changed {
 		b.steps[c.ID] = changed(b.steps[c.ID], c)
 	}
-	for _, j := range t.Jobs {
-		b.addJob(j.ID, t.Run, j.DueAt)
+	for _, n := range t.Jobs {
+		b.addJob(n.ID, t.Run, n.DueAt)
+		if j := b.jobs[n.ID]; n.ID == t.Take.Job && !b.held {
+			j.Status, j.Attempt, j.DueAt, j.Lease = core.Running, 1, t.Take.Until, core.Lease(t.Mark)
+			b.jobs[n.ID] = j
+		}
 	}
 	for _, c := range t.JobsEnd {
 		j := b.jobs[c.ID]

@@ -13,7 +13,8 @@
 //
 // An attempt is made in one place (attempt.go) and its end is stored in another
 // (settle.go). Many ends are stored at a time: the worker collects them while it stores the
-// previous ones.
+// previous ones. If the worker has room for it, the job of the next step is leased for it in the
+// same commit (next.go).
 //
 // Nothing is cached between two calls except compiled definitions, which never change.
 package runner

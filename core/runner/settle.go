@@ -126,11 +126,11 @@ func (t *turn) settled(n int) core.StepSettled {
 	if why, lost := t.move.Lost[n]; lost {
 		return core.StepSettled{Lost: true, Why: why}
 	}
-	if !t.made {
+	if !t.result.Made {
 		return core.StepSettled{Lost: true, Why: "it is not stored; the step is tried again"}
 	}
 	// The transition says if the job of the step lives on, for instance for a retry.
-	s := core.StepSettled{Status: core.Completed, Next: due(t.move.Transition)}
+	s := core.StepSettled{Status: core.Completed, Taken: t.takenJob(), Next: t.due()}
 	for _, j := range t.move.Transition.JobsEnd {
 		if j.ID == t.ends[n].Job.Situation.Step.ID {
 			s.Status, s.DueAt = j.Status, j.DueAt

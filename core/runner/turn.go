@@ -57,7 +57,8 @@ type turn struct {
 
 	open bool // the transition was sent, and the store has not answered yet
 	over bool // the transition is made, or there is none to make
-	made bool
+
+	result core.Transited // of the transition that is made
 
 	conflicts int
 }
@@ -270,6 +271,7 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 		missing := t.move.Missing
 		if missing.Nothing() {
 			t.open, t.over = t.move.Moved, !t.move.Moved
+			t.takeNext(r.Clock())
 			return nil
 		}
 		steps, err := r.Store.Survey(ctx, t.view.Run.ID, t.view.Run.Epoch, missing)
@@ -311,9 +313,9 @@ func (r *Runner) transit(ctx context.Context, turns []*turn) error {
 		for i, t := range batch {
 			t.open = false
 			// A transition that is not made met another process: the run is read again.
-			if made[i] {
-				t.over, t.made = true, true
-				r.announce(t.move.Transition)
+			if made[i].Made {
+				t.over, t.result = true, made[i]
+				r.announce(t)
 			} else {
 				t.view = nil
 				t.conflicts++
@@ -367,9 +369,10 @@ func weight(t core.Transition) int {
 // announce states the facts of a stored transition, and rings the bell for its next job. It
 // also rings for a job that is due later, since the worker may be asleep in another
 // process.
-func (r *Runner) announce(t core.Transition) {
+func (r *Runner) announce(made *turn) {
+	t := made.move.Transition
 	lane := core.WorkflowLane(t.Run.Workflow)
-	switch next := due(t); {
+	switch next := made.due(); {
 	case next.IsZero():
 	case next.After(r.Clock()):
 		r.Bell.RingAt(lane, next)
@@ -387,18 +390,20 @@ func (r *Runner) announce(t core.Transition) {
 	}
 }
 
-// due returns the first due time of the jobs that a transition makes or leaves; zero if
-// there is none.
-func due(t core.Transition) (first time.Time) {
+// due returns the first due time of the jobs that the transition made or left, except the one that
+// was taken; zero if there is none.
+func (t *turn) due() (first time.Time) {
 	sooner := func(at time.Time) {
 		if first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
-	for _, j := range t.Jobs {
-		sooner(j.DueAt)
+	for _, j := range t.move.Transition.Jobs {
+		if !t.result.Taken || j.ID != t.move.Transition.Take.Job {
+			sooner(j.DueAt)
+		}
 	}
-	for _, j := range t.JobsEnd {
+	for _, j := range t.move.Transition.JobsEnd {
 		if !j.Status.Finished() {
 			sooner(j.DueAt)
 		}

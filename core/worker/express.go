@@ -164,7 +164,7 @@ func (to takers) arrive(a core.Arrival, holds map[core.ID]time.Duration, taken [
 		if j.Lane.Queue() != "" {
 			(*to.consumers).Arrive(j.Lane, job)
 		} else {
-			to.tick.arrive(j.Lane, job)
+			to.tick.settler.arrive(j.Lane, job)
 		}
 	}
 }
@@ -178,15 +178,4 @@ func (t *tick) open(l core.Lane, now time.Time) bool {
 	}
 	to := t.window.roster.target(l)
 	return to.Steps == nil && to.Lines.Limit == 0 && t.gates.interval(l, now) == 0 && !t.gates.opensAt(l, now).After(now)
-}
-
-// arrive gives a job to a slot, or the room back if the job is nil.
-func (t *tick) arrive(l core.Lane, job *core.TakenJob) {
-	defer t.queue.arrived()
-	if job != nil && !t.leases.note(job) {
-		job = nil
-	}
-	if !t.queue.arrive(l, job) && job != nil {
-		t.returns.add(job) // the tick has ended meanwhile
-	}
 }

@@ -42,6 +42,7 @@ type line struct {
 
 	reserved int  // the line's part of queue.reserved
 	behind   bool // older jobs of the lane wait in the store, so newer ones are not taken at once
+	nexts    int  // next jobs of runs that were to be taken while it was behind
 }
 
 func newQueue(slots int, lanes []core.Lane) *queue {
@@ -183,14 +184,46 @@ func (q *queue) reserve(lane core.Lane) bool {
 	if q.ended || l.behind {
 		return false
 	}
-	if !q.hasRoom(l) {
+	if !q.hasRoom(l, 2*q.pace.take.get()) {
 		q.markBehind(l)
 		return false
 	}
+	q.keep(l)
+	return true
+}
+
+// turnOfOlder is how often a run gives way to older jobs while such jobs of its workflow wait in the store:
+// one of so many next steps waits behind them.
+const turnOfOlder = 16
+
+// nextAhead is for how long at most such a job may have to wait for a slot.
+const nextAhead = 200 * time.Millisecond
+
+// reserveNext keeps room for the job of a run's next step, which is about to be taken in the commit that
+// ends the step before it. Runs that have begun go on first, so that they end sooner, but not always:
+// see turnOfOlder. The job takes the place of the one whose attempt has ended, so there is more room than
+// for new jobs, which would have the places of others.
+func (q *queue) reserveNext(lane core.Lane) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[lane]
+	if q.ended || !q.hasRoom(l, nextAhead) {
+		return false
+	}
+	if l.behind {
+		if l.nexts++; l.nexts%turnOfOlder == 0 {
+			return false
+		}
+	}
+	q.keep(l)
+	return true
+}
+
+// keep keeps room for a job of a line. The caller holds mu.
+func (q *queue) keep(l *line) {
 	l.reserved++
 	q.reserved++
 	q.arriving.Add(1)
-	return true
 }
 
 // mostAhead bounds the jobs that hasRoom lets wait, for each slot, and so the memory for their events.
@@ -198,11 +231,11 @@ const mostAhead = 4
 
 // hasRoom reports whether one more job of a line may be taken: for a slot that the line may have, or to wait
 // here for one. While a commit is under way attempts end, and their slots need the next jobs at once. So
-// beyond the free slots there is room for as many jobs as attempts end during two commits: in all slots, and
-// in those that the line may have. Jobs of a slow handler do not wait here, where no other process can
-// deliver them. The caller holds mu.
-func (q *queue) hasRoom(l *line) bool {
-	spare, most, during := q.spare(l.running), mostAhead*q.slots, 2*q.pace.take.get()
+// beyond the free slots there is room for as many jobs as attempts end during a time: in all slots, and in
+// those that the line may have. For new jobs it is the time of two commits. Jobs of a slow handler do not wait
+// here, where no other process can deliver them. The caller holds mu.
+func (q *queue) hasRoom(l *line, during time.Duration) bool {
+	spare, most := q.spare(l.running), mostAhead*q.slots
 	return len(l.waiting)+q.reserved < spare+ending(q.slots, during, q.pace.send.get(), most) &&
 		len(l.waiting)+l.reserved < spare+ending(l.running+spare, during, l.send.get(), most)
 }

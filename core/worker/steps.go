@@ -81,6 +81,7 @@ func (s *settler) writeStepped(by Steps, batch []settlement) {
 	ends := make([]core.StepEnd, len(batch))
 	for i, b := range batch {
 		ends[i] = *b.end
+		ends[i].Hold = s.reserveNext(b.job.Lane)
 	}
 	for trouble := core.Backoff(0); ; {
 		var settled []core.StepSettled
@@ -89,16 +90,60 @@ func (s *settler) writeStepped(by Steps, batch []settlement) {
 			return err
 		})
 		if err == nil {
+			s.arriveNext(ends, settled) // before the old leases are dropped: see concludeEnds
 			s.concludeEnds(batch, settled)
 			return
 		}
 		if p := (*core.Panic)(nil); errors.As(err, &p) {
+			s.arriveNext(ends, nil)
 			s.abandon(batch, err)
 			return
 		}
 		if !s.again("settle steps", err, &trouble) {
+			s.arriveNext(ends, nil)
 			return
 		}
+	}
+}
+
+// reserveNext keeps room for the next job of a run, which is leased in the commit that stores the end of
+// the one before: see [core.StepEnd]. It returns for how long to lease it; zero if there is no room, or
+// if the tick would not take the job.
+func (s *settler) reserveNext(l core.Lane) time.Duration {
+	now, until := s.Clock(), s.window.until()
+	ends := !until.IsZero() && !now.Before(until) || !s.window.fits(l, now) || s.left.Load()
+	if ends || !s.window.roster.has(l) || s.gates.opensAt(l, now).After(now) {
+		return 0
+	}
+	hold := s.window.hold(l, now)
+	if hold <= 0 || !s.queue.reserveNext(l) {
+		return 0
+	}
+	return hold
+}
+
+// arriveNext gives the jobs that were leased so to slots, and the room of the others back.
+func (s *settler) arriveNext(ends []core.StepEnd, settled []core.StepSettled) {
+	for i, e := range ends {
+		if e.Hold == 0 {
+			continue
+		}
+		var next *core.TakenJob
+		if settled != nil {
+			next = settled[i].Taken
+		}
+		s.arrive(e.Job.Lane, next)
+	}
+}
+
+// arrive gives a job that was taken without a claim to a slot, or its room back if the job is nil.
+func (s *settler) arrive(l core.Lane, job *core.TakenJob) {
+	defer s.queue.arrived()
+	if job != nil && !s.leases.note(job) {
+		job = nil
+	}
+	if !s.queue.arrive(l, job) && job != nil {
+		s.returns.add(job) // the tick has ended meanwhile
 	}
 }
 

@@ -22,6 +22,7 @@ type flow struct {
 	*pile
 	length  int                                                 // steps of each run
 	stepGap time.Duration                                       // from the end of a step to the due time of the next one
+	takes   bool                                                // leases a next job that is due for the worker
 	try     func(context.Context, core.TakenJob) (endOf, error) // nil: succeeds
 
 	calls   sync.Mutex
@@ -29,6 +30,7 @@ type flow struct {
 	settled []core.ID // jobs
 	errs    int       // how many more calls of Settle fail, after they have stored
 	made    map[core.ID]core.StepSettled
+	holds   []time.Duration // of the ends
 }
 
 type endOf struct {
@@ -90,7 +92,7 @@ func (f *flow) move(e core.StepEnd) core.StepSettled {
 		return core.StepSettled{Lost: true}
 	}
 	j.Lease, j.DueAt, j.Status = "", time.Time{}, core.Completed
-	f.settled = append(f.settled, j.ID)
+	f.settled, f.holds = append(f.settled, j.ID), append(f.holds, e.Hold)
 	s := core.StepSettled{Status: core.Completed}
 	switch {
 	case e.Kind == core.Refused:
@@ -98,7 +100,13 @@ func (f *flow) move(e core.StepEnd) core.StepSettled {
 	case len(f.settled) < f.length:
 		s.Next = time.Now().Add(f.stepGap)
 		id := core.ID(fmt.Sprintf("%s-%04d", j.Lane, len(f.jobs)))
-		f.jobs[id] = &core.Job{ID: id, Lane: j.Lane, Status: core.Available, MaxAttempts: core.Unlimited, DueAt: s.Next}
+		next := &core.Job{ID: id, Lane: j.Lane, Status: core.Available, MaxAttempts: core.Unlimited, DueAt: s.Next}
+		f.jobs[id] = next
+		if f.takes && e.Hold > 0 && f.stepGap == 0 && !f.gate(j.Lane).Held(s.Next) {
+			f.pile.leases++
+			next.Status, next.Attempt, next.DueAt, next.Lease = core.Running, 1, s.Next.Add(e.Hold), core.Lease(fmt.Sprint("next ", f.pile.leases))
+			s.Taken, s.Next = &core.TakenJob{Job: *next}, time.Time{}
+		}
 	}
 	if f.made != nil {
 		f.made[e.Job.ID] = s

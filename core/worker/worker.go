@@ -27,7 +27,8 @@
 //
 // New events of this process skip the first two steps, as long as there is room for their jobs and no
 // older ones wait in the store: they are taken in the commit that stores them ([Express]). If the store does
-// not answer such a commit, the jobs are given back (unanswered).
+// not answer such a commit, the jobs are given back (unanswered). So does the next step of a run whose step
+// has ended here: its job is taken in the commit that stores the end (settler.reserveNext).
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
 // jobs in the slots, as many outcomes that waited to be written, and the batch being written,
@@ -47,7 +48,8 @@
 //
 // # Where to change something
 //
-// Which jobs are taken as they are stored: express.go, and how many: queue.hasRoom. How an attempt
+// Which jobs are taken as they are stored: express.go, and steps.go for next steps of runs; how many:
+// queue.hasRoom. How an attempt
 // ends: attempt.go, and steps.go for steps of workflows. Which failures count for a breaker:
 // verdict.go. Which lane gets the next free slot: queue.go. How a claim is divided: share.go. When to
 // look: look.go, and how much to take: feed.go. Breakers and limits: gates.go. When a tick takes no more:

@@ -241,7 +241,7 @@ func TestPlans(t *testing.T) {
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
 		"step_ids", "outline", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",
-		"insert_history", "more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "change_jobs",
+		"insert_history", "more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "insert_taken_step_jobs", "change_jobs",
 		"insert_tokens", "disarm", "move_runs", "held_by", "awaited", "run", "runs", "history",
 		"over_runs", "purge_runs", "purge_steps", "purge_history", "purge_callbacks",
 		"insert_lined_jobs", "entered", "take_only_slot", "take_free_slot", "join_line", "rejoin_line", "pass_slots", "leave_places", "admit_holders",

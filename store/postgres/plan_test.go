@@ -217,7 +217,7 @@ var wanted = map[string]string{
 	"step_sizes": "steps_pkey", "read_steps": "steps_pkey", "texts_of": "step_texts_pkey", "insert_texts": "history_pkey", "purge_texts": "step_texts_pkey",
 	"survey_ids": "steps_pkey", "survey_paths": "steps_path", "survey_leaves": "steps_leaf",
 	"insert_history": "runs_pkey", "more_history": "history_pkey", "insert_step_attempts": "history_pkey", "insert_step_attempts_recorded": "history_pkey", "insert_rises": "history_pkey",
-	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "hold_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
+	"insert_steps": "history_pkey", "change_steps": "steps_pkey", "hold_steps": "steps_pkey", "insert_step_jobs": "history_pkey", "insert_taken_step_jobs": "history_pkey", "change_jobs": "jobs_pkey",
 	"insert_tokens": "history_pkey", "disarm": "callbacks_step", "move_runs": "runs_pkey", "held_by": "history_pkey",
 	"awaited": "callbacks_pkey", "run": "runs_pkey", "runs": "runs_", "history": "history_pkey",
 	"jobs_near": "jobs_pkey", "read_jobs": "jobs_pkey", "event_sources": "events_pkey", "jobs_waiting": "jobs_waiting", "jobs_dead": "jobs_dead", "jobs_done": "jobs_done",

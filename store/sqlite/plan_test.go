@@ -131,7 +131,7 @@ var wanted = map[string]string{
 	"texts_of": "sqlite_autoindex_step_texts_1 (run_id=? AND name=?)", "insert_texts": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"purge_texts": "sqlite_autoindex_step_texts_1 (run_id=?)", "survey_ids": "sqlite_autoindex_steps_1", "survey_paths": "steps_path (run_id=? AND epoch=? AND path=?)",
 	"survey_leaves": "steps_leaf", "insert_history": "sqlite_autoindex_runs_1", "more_history": held, "insert_step_attempts": held, "insert_step_attempts_recorded": held,
-	"insert_rises": held, "insert_steps": held, "change_steps": held, "hold_steps": held, "insert_step_jobs": held, "change_jobs": held, "insert_tokens": held,
+	"insert_rises": held, "insert_steps": held, "change_steps": held, "hold_steps": held, "insert_step_jobs": held, "insert_taken_step_jobs": held, "change_jobs": held, "insert_tokens": held,
 	"disarm": "callbacks_step (run_id=? AND step_id=?)", "move_runs": "mine USING PRIMARY KEY (run_id=? AND seq=?)",
 	"held_by": "mine USING PRIMARY KEY (run_id=? AND seq=?)", "awaited": "PRIMARY KEY", "history": "PRIMARY KEY (run_id=? AND seq>?)",
 	"over_jobs": "jobs_finished (finished_at<?)", "over_events": "sqlite_autoindex_events_1 (id>? AND id<?)", "idle_gates": "PRIMARY KEY",

@@ -331,7 +331,7 @@ func racePurgeRuns(r *rig) {
 				if err != nil {
 					return err
 				}
-				made[run.ID] = got[0]
+				made[run.ID] = got[0].Made
 			}
 			return nil
 		}

@@ -212,7 +212,7 @@ var auditedCalls = []auditedCall{
 		run := r.newRun().Run
 		return func(ctx context.Context) (bool, error) {
 			made, err := r.store.Transit(ctx, r.finished(run, core.RunCanceled))
-			return slices.Contains(made, true), err
+			return len(made) == 1 && made[0].Made, err
 		}
 	}},
 }

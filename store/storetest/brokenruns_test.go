@@ -55,6 +55,13 @@ func TestBrokenRunsFail(t *testing.T) {
 		{"Transit drops later entries", func(m *Model) core.Store {
 			return transitsLess{m, func(u *core.Transition) { u.Entries = u.Entries[:1] }}
 		}, []string{saysAllOrNothing, saysHistory}},
+		{"Transit takes no job", func(m *Model) core.Store {
+			return transitsLess{m, func(u *core.Transition) { u.Take = core.Taking{} }}
+		}, []string{saysTakeNext, saysTakeNext + "/and goes on to the next ones"}},
+		{"Transit takes jobs in spite of holds", func(m *Model) core.Store { return transitsUnheld{m} },
+			[]string{saysTakeNext + "/the lane is held or was", saysTakeNext + "/the source is held"}},
+		{"Transit says that it takes each job", func(m *Model) core.Store { return transitsSaying{m} },
+			[]string{saysTakeNext + "/sent again", saysTakeNext + "/the lane is held or was"}},
 		{"Transit keeps cleared times", func(m *Model) core.Store { return transitsTimes{m} }, []string{saysAllOrNothing + "/in sequence"}},
 		{"Transit drops outputs that equal the state", func(m *Model) core.Store { return transitsNothingOn{m} },
 			[]string{saysAllOrNothing + "/steps whose output is their state"}},
@@ -92,13 +99,13 @@ func TestBrokenRunsFail(t *testing.T) {
 }
 
 // each calls one with each of the transitions, under the lock of the model.
-func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (made []bool, err error) {
+func (m *Model) each(ts []core.Transition, one func(core.Transition) bool) (results []core.Transited, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range ts {
-		made = append(made, one(t))
+		results = append(results, m.transited(t, one(t)))
 	}
-	return made, nil
+	return results, nil
 }
 
 // behind reports whether the run has moved on since the transition read it.
@@ -110,7 +117,7 @@ func (m *Model) behind(t core.Transition) bool {
 // transitsAny makes each transition, even if its Seq is stale.
 type transitsAny struct{ *Model }
 
-func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		if run := s.runs[t.Run.ID]; run != nil {
 			t.Seq = run.Seq
@@ -123,7 +130,7 @@ func (s transitsAny) Transit(_ context.Context, ts ...core.Transition) ([]bool, 
 // between.
 type transitsLate struct{ *Model }
 
-func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
+func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made []core.Transited, err error) {
 	s.mu.Lock()
 	late := s.behind(ts[0])
 	s.mu.Unlock()
@@ -137,7 +144,7 @@ func (s transitsLate) Transit(ctx context.Context, ts ...core.Transition) (made 
 // transitsTwice records the attempts of a transition again with each repetition.
 type transitsTwice struct{ *Model }
 
-func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		again := s.behind(t)
 		made := s.transit(t)
@@ -151,14 +158,14 @@ func (s transitsTwice) Transit(_ context.Context, ts ...core.Transition) ([]bool
 // transitsForgets reports a repeated transition as not made.
 type transitsForgets struct{ *Model }
 
-func (s transitsForgets) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsForgets) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool { return !s.behind(t) && s.transit(t) })
 }
 
 // transitsNewest recognizes a repetition only until the next transition.
 type transitsNewest struct{ *Model }
 
-func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		if h := s.history[t.Run.ID]; s.behind(t) {
 			return len(h) > 0 && h[len(h)-1].mark == t.Mark
@@ -170,12 +177,12 @@ func (s transitsNewest) Transit(_ context.Context, ts ...core.Transition) ([]boo
 // transitsTogether makes no transition if one of the call is stale.
 type transitsTogether struct{ *Model }
 
-func (s transitsTogether) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsTogether) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	s.mu.Lock()
 	late := slices.ContainsFunc(ts, s.behind)
 	s.mu.Unlock()
 	if late {
-		return make([]bool, len(ts)), nil
+		return make([]core.Transited, len(ts)), nil
 	}
 	return s.Model.Transit(ctx, ts...)
 }
@@ -187,7 +194,7 @@ type transitsParts struct {
 	leave func(*core.Transition)
 }
 
-func (s transitsParts) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsParts) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		made := s.transit(t)
 		if run := s.runs[t.Run.ID]; !made && run != nil {
@@ -201,7 +208,7 @@ func (s transitsParts) Transit(_ context.Context, ts ...core.Transition) ([]bool
 // losersJobs ends the jobs of a transition that is not made.
 type losersJobs struct{ *Model }
 
-func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		made := s.transit(t)
 		if run := s.runs[t.Run.ID]; !made && run != nil {
@@ -214,7 +221,7 @@ func (s losersJobs) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 // losersRise stores the alert of a transition that is not made.
 type losersRise struct{ *Model }
 
-func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		made := s.transit(t)
 		if !made {
@@ -227,7 +234,7 @@ func (s losersRise) Transit(_ context.Context, ts ...core.Transition) ([]bool, e
 // losersRecord stores the receipts of a transition that is not made.
 type losersRecord struct{ *Model }
 
-func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		for _, receipt := range t.Receipts {
 			s.receipts[receipt] = t.Run.ID
@@ -239,7 +246,7 @@ func (s losersRecord) Transit(_ context.Context, ts ...core.Transition) ([]bool,
 // transitsHeld refuses a transition whose attempts have stale leases.
 type transitsHeld struct{ *Model }
 
-func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		for _, a := range t.Attempts {
 			if _, held := s.holds(a.JobID, a.Lease); !held {
@@ -253,7 +260,7 @@ func (s transitsHeld) Transit(_ context.Context, ts ...core.Transition) ([]bool,
 // transitsLeased does not end jobs that a worker holds.
 type transitsLeased struct{ *Model }
 
-func (s transitsLeased) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsLeased) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		ended := t.JobsEnd
 		t.JobsEnd = nil
@@ -272,7 +279,7 @@ type transitsLess struct {
 	leave func(*core.Transition)
 }
 
-func (s transitsLess) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsLess) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	ts = slices.Clone(ts)
 	for i := range ts {
 		s.leave(&ts[i])
@@ -280,10 +287,33 @@ func (s transitsLess) Transit(ctx context.Context, ts ...core.Transition) ([]boo
 	return s.Model.Transit(ctx, ts...)
 }
 
+// transitsUnheld takes the job of a transition although its lane or source is held.
+type transitsUnheld struct{ *Model }
+
+func (s transitsUnheld) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
+	return s.each(ts, func(t core.Transition) bool {
+		gates := s.gates
+		s.gates = map[core.Lane]*gate{}
+		defer func() { s.gates = gates }()
+		return s.transit(t)
+	})
+}
+
+// transitsSaying reports the job of each transition as taken.
+type transitsSaying struct{ *Model }
+
+func (s transitsSaying) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
+	results, err := s.Model.Transit(ctx, ts...)
+	for i := range results {
+		results[i].Taken = results[i].Made && ts[i].Take.Job != ""
+	}
+	return results, err
+}
+
 // transitsTimes keeps the finish time of a run that is redriven.
 type transitsTimes struct{ *Model }
 
-func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.each(ts, func(t core.Transition) bool {
 		if run := s.runs[t.Run.ID]; run != nil && t.Run.FinishedAt.IsZero() {
 			t.Run.FinishedAt = run.FinishedAt
@@ -295,7 +325,7 @@ func (s transitsTimes) Transit(_ context.Context, ts ...core.Transition) ([]bool
 // transitsNothingOn drops an output that equals the step's state.
 type transitsNothingOn struct{ *Model }
 
-func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (s transitsNothingOn) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	for _, t := range ts {
 		for i := range t.Changed {
 			if t.Changed[i].Passes {

@@ -59,7 +59,8 @@ var basicGuards = []guard{
 	{"free", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`OR (gates\.held_until > (?:\?|r\.\w+))`), `OR 1 = 0 AND $1`},
 	{"free", []string{"admit", "admit_probe", "claim_passed"}, regexp.MustCompile(`AND (gates\.held_until <= \?)`), `AND ($1 OR 1 = 1)`},
 	{"held", []string{"unhold_lanes"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
-	{"source", []string{"insert_taken_jobs"}, regexp.MustCompile(`AND (held\.held_until > (?:\?\d*|r\.\w+)(?: [-+] \d+)?)`), `AND $1 AND 1 = 0`},
+	{"free", []string{"insert_taken_step_jobs"}, regexp.MustCompile(`AND (gates\.held_until > (?:\?\d*|r\.\w+))`), `AND $1 AND 1 = 0`},
+	{"source", []string{"insert_taken_jobs", "insert_taken_step_jobs"}, regexp.MustCompile(`AND (held\.held_until > (?:\?\d*|r\.\w+)(?: [-+] \d+)?)`), `AND $1 AND 1 = 0`},
 	{"future", []string{"claim", "insert_taken_jobs"}, regexp.MustCompile(`AND (gates\.closed_at <= (?:\?\d*|r\.\w+)(?: [-+] \d+)?)`), `AND ($1 OR 1 = 1)`},
 	{"admitted", []string{"claim_passed"}, regexp.MustCompile(`AND (EXISTS \(SELECT 1 FROM gates[^)]*\))`), `AND (1 = 1 OR $1)`},
 	{"again", []string{"admit"}, regexp.MustCompile(`AND (taker <> \?)`), `AND ($1 OR 1 = 1)`},
@@ -108,7 +109,7 @@ var basicGuards = []guard{
 
 // ifHeld names the statements of a transition after the insert of its first entry and before the
 // update of its run.
-var ifHeld = []string{"more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs",
+var ifHeld = []string{"more_history", "insert_step_attempts", "insert_step_attempts_recorded", "insert_rises", "insert_texts", "insert_steps", "change_steps", "hold_steps", "insert_step_jobs", "insert_taken_step_jobs",
 	"change_jobs", "insert_tokens", "disarm"}
 
 // The conditions of lineGuards. r.x is the name of a parameter in the dialects that join a row of

@@ -88,13 +88,13 @@ func (m *machine) transitSome(t *rapid.T) {
 	}
 	m.runsChanged = true
 	want, _ := m.model.Transit(context.Background(), ts...)
-	m.equal("Transit: made", m.transit(ts...), want)
+	m.equal("Transit", m.transited(ts...), want)
 	for i, u := range ts {
 		m.eventsChanged = m.eventsChanged || u.GivesRise != nil
 		for _, a := range u.Attempts {
 			m.settled = append(m.settled, a.JobID)
 		}
-		if want[i] {
+		if want[i].Made {
 			m.madeTransitions = append(m.madeTransitions, u)
 		}
 	}
@@ -138,8 +138,12 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 	}
 	u.New = append(u.New, s)
 	if rapid.Bool().Draw(t, "job") {
-		u.Jobs = append(u.Jobs, core.StepJob{ID: s.ID, Status: rapid.SampledFrom([]core.Status{"", core.Scheduled, core.Retryable}).Draw(t, "waits as"),
-			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, leaseTime}).Draw(t, "due in"))})
+		j := core.StepJob{ID: s.ID, Status: rapid.SampledFrom([]core.Status{"", core.Scheduled, core.Retryable}).Draw(t, "waits as"),
+			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, -time.Second, leaseTime}).Draw(t, "due in"))}
+		u.Jobs = append(u.Jobs, j)
+		if j.Status == "" && !j.DueAt.After(m.now) && rapid.Bool().Draw(t, "take") {
+			u.Take = core.Taking{Job: j.ID, Source: m.model.events[u.Run.EventID].Source, Until: m.now.Add(leaseTime)}
+		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "token") == 0 {
 		m.armed[s.ID] = true

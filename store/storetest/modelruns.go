@@ -137,14 +137,22 @@ func wants(w core.Wanted, s *core.Step) bool {
 }
 
 // Transit implements [core.Runs].
-func (m *Model) Transit(ctx context.Context, ts ...core.Transition) (made []bool, err error) {
-	defer func() { m.audit(ctx, slices.Contains(made, true)) }()
+func (m *Model) Transit(ctx context.Context, ts ...core.Transition) (results []core.Transited, err error) {
+	made := false
+	defer func() { m.audit(ctx, made) }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range ts {
-		made = append(made, m.transit(t))
+		r := m.transited(t, m.transit(t))
+		results, made = append(results, r), made || r.Made
 	}
-	return made, nil
+	return results, nil
+}
+
+// transited returns the result of a transition. The caller holds the lock.
+func (m *Model) transited(t core.Transition, made bool) core.Transited {
+	j := m.jobs[t.Take.Job]
+	return core.Transited{Made: made, Taken: made && j != nil && j.Lease == core.Lease(t.Mark)}
 }
 
 // transit makes one transition and reports whether it is made, also if it was made before. The
@@ -212,6 +220,9 @@ func (m *Model) moveJobs(run *core.Run, t core.Transition) {
 			ID: n.ID, EventID: run.EventID, Lane: core.WorkflowLane(run.Workflow), Status: cmp.Or(n.Status, core.Available),
 			MaxAttempts: core.Unlimited, DueAt: n.DueAt, CreatedAt: t.Entries[0].At,
 		}
+		if n.ID == t.Take.Job {
+			m.takeStep(m.jobs[n.ID], t)
+		}
 	}
 	for _, c := range t.JobsEnd {
 		if j := m.jobs[c.ID]; j != nil {
@@ -221,6 +232,16 @@ func (m *Model) moveJobs(run *core.Run, t core.Transition) {
 			j.Status, j.DueAt, j.Lease, j.LastError, j.FinishedAt = c.Status, c.DueAt, "", c.Error, c.FinishedAt
 		}
 	}
+}
+
+// takeStep leases a new job of a transition, unless its lane is held, or was a moment ago, or its source is.
+func (m *Model) takeStep(j *core.Job, t core.Transition) {
+	now := t.Entries[0].At
+	if m.heldSource(j, now) || m.gate(j.Lane).HeldUntil.After(now.Add(-core.RampTime)) {
+		return
+	}
+	j.Status, j.Lease, j.Attempt = core.Running, core.Lease(t.Mark), 1
+	j.ScheduledAt, j.DueAt = j.DueAt, t.Take.Until
 }
 
 // Awaited implements [core.Runs].

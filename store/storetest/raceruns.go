@@ -50,7 +50,7 @@ func raceTransit(r *rig) {
 		}
 		r.concurrently(callers, func(i int) error {
 			got, err := r.store.Transit(context.Background(), ts[i])
-			made[i] = len(got) == 1 && got[0]
+			made[i] = len(got) == 1 && got[0].Made
 			return err
 		})
 		r.wantOneMade(j, ts, made)
@@ -64,7 +64,7 @@ func raceTransits(r *rig) {
 	const runs = 3
 	for range r.scaled(20) {
 		jobs := []core.TakenJob{r.takeNewRun(), r.takeNewRun(), r.takeNewRun()}
-		ts, made := make([][]core.Transition, callers), make([][]bool, callers)
+		ts, made := make([][]core.Transition, callers), make([][]core.Transited, callers)
 		for i := range ts {
 			for _, j := range jobs {
 				ts[i] = append(ts[i], r.fullTransition(j))
@@ -85,7 +85,7 @@ func raceTransits(r *rig) {
 				if i%2 == 1 {
 					at = runs - 1 - n
 				}
-				of, done = append(of, ts[i][at]), append(done, made[i][at])
+				of, done = append(of, ts[i][at]), append(done, made[i][at].Made)
 			}
 			r.wantOneMade(jobs[n], of, done)
 		}
@@ -100,7 +100,7 @@ func raceSameMark(r *rig) {
 		t := r.fullTransition(j)
 		r.concurrently(callers, func(int) error {
 			made, err := r.store.Transit(context.Background(), t)
-			if err == nil && !made[0] {
+			if err == nil && !made[0].Made {
 				err = errors.New("Transit sent by many tells one that it is not made")
 			}
 			return err
@@ -132,7 +132,7 @@ func raceCallback(r *rig) {
 				if err != nil {
 					return err
 				}
-				if made[0] {
+				if made[0].Made {
 					ends[i]++
 				}
 			}
@@ -184,7 +184,7 @@ func (r *rig) endItem(item core.ID) error {
 		t := r.transitionOf(s.Run, core.EntrySucceeded)
 		t.Changed = []core.StepChange{changeOf(over), changeOf(fan)}
 		made, err := r.store.Transit(context.Background(), t)
-		if err != nil || made[0] {
+		if err != nil || made[0].Made {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (r *rig) countUp(s core.Situation, n int) error {
 		t := r.transitionOf(s.Run, core.EntryRetried)
 		s.Step.Attempt++
 		t.Changed = []core.StepChange{changeOf(s.Step)}
-		if made, err := r.store.Transit(context.Background(), t); err != nil || !made[0] {
+		if made, err := r.store.Transit(context.Background(), t); err != nil || !made[0].Made {
 			return fmt.Errorf("Transit of one who is alone: made = %v, %w", made, err)
 		}
 		s.Run = t.Run
@@ -245,7 +245,7 @@ func (r *rig) raceTransition(other func(core.TakenJob) error) {
 				return other(j)
 			}
 			made, err := r.store.Transit(context.Background(), t)
-			if err == nil && !made[0] {
+			if err == nil && !made[0].Made {
 				err = errors.New("Transit: a transition that is alone is not made")
 			}
 			return err

@@ -440,7 +440,7 @@ func equalValues(a, b any) bool { return cmp.Equal(a, b, equalOptions...) }
 // equalOptions are the differences that comparisons ignore, such as the names under which a store
 // keeps the texts of a step. nil and empty are equal because a store cannot keep the difference in
 // most columns.
-var equalOptions = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"),
+var equalOptions = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(core.Step{}, "StateName", "OutputName"), cmpopts.IgnoreFields(core.Transited{}, "StateName"),
 	cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))} // otherwise byte by byte
 
 // shortened returns a value as text of at most 200 bytes and a mark, for messages. Payloads of

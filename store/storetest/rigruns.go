@@ -173,11 +173,21 @@ func (r *rig) finished(run core.Run, status core.RunStatus) core.Transition {
 // transit makes transitions and returns which of them are made. It ends the test on an error.
 func (r *rig) transit(ts ...core.Transition) []bool {
 	r.Helper()
-	made, err := r.store.Transit(r.asked(), ts...)
+	made := make([]bool, 0, len(ts))
+	for _, t := range r.transited(ts...) {
+		made = append(made, t.Made)
+	}
+	return made
+}
+
+// transited makes transitions and returns the results. It ends the test on an error.
+func (r *rig) transited(ts ...core.Transition) []core.Transited {
+	r.Helper()
+	results, err := r.store.Transit(r.asked(), ts...)
 	if err != nil {
 		r.Fatalf("Transit of %d failed: %v", len(ts), err)
 	}
-	return made
+	return results
 }
 
 // mustTransit makes transitions, all of which must be made. The test continues after a transition

@@ -71,7 +71,7 @@ func (p *play) transitions(what string, made bool, ts ...core.Transition) {
 	p.step("transit "+what, func() error {
 		got, err := p.store.Transit(context.Background(), ts...)
 		for i := range got {
-			p.equal(p.name+": made", got[i], made)
+			p.equal(p.name+": made", got[i].Made, made)
 		}
 		return err
 	})

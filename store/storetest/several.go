@@ -60,7 +60,7 @@ func (s *several) Situations(ctx context.Context, steps []core.ID) (map[core.ID]
 }
 
 // Transit asks the next store.
-func (s *several) Transit(ctx context.Context, ts ...core.Transition) ([]bool, error) {
+func (s *several) Transit(ctx context.Context, ts ...core.Transition) ([]core.Transited, error) {
 	return s.one().Transit(ctx, ts...)
 }
 

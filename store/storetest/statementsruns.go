@@ -28,6 +28,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 	outer := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, Path: "outer", Name: "outer", Type: "map", Status: core.StepRunning, StartedAt: r.now}
 	inner := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, ParentID: outer.ID, Path: "outer/0/inner", Name: "inner", Type: "callback", Status: core.StepReady, StartedAt: r.now}
 	outer.State, inner.State = largeState("outer"), largeState("inner")
+	next := core.Step{ID: r.ids.Next(), RunID: first.ID, Epoch: 1, Path: "next", Name: "next", Type: "http", Status: core.StepReady, StartedAt: r.now}
 	run := job.Situation.Run
 	run.Status, run.Seq, run.StartedAt = core.RunRunning, 2, r.now
 	_, rises := r.riseOf(core.TakenJob{})
@@ -46,6 +47,9 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		Disarm:   []core.ID{first.StepID}, GivesRise: &rises,
 	})
 	eachRunQuestion(r, first, inner, token)
+	run.Seq = 3
+	eachTransit(r, core.Transition{Mark: r.ids.Next(), Seq: 2, Run: run, Entries: []core.Entry{{Seq: 3, At: r.now, Epoch: 1, Type: core.EntrySucceeded}},
+		New: []core.Step{next}, Jobs: []core.StepJob{{ID: next.ID, DueAt: r.now}}, Take: core.Taking{Job: next.ID, Source: "shop", Until: r.now.Add(leaseTime)}})
 
 	again := first
 	again.ID, again.StepID = r.ids.Next(), r.ids.Next()
@@ -56,8 +60,9 @@ func EachRunStatement(t *testing.T, s core.Store) {
 
 	// A run that seems to have a long history is purged first, and alone.
 	run.Status, run.Seq, run.FinishedAt = core.RunCompleted, 1_000_000, time.UnixMilli(1200).UTC()
-	eachTransit(r, core.Transition{Mark: r.ids.Next(), Seq: 2, Run: run,
-		Entries: []core.Entry{{Seq: 3, At: r.now, Epoch: 1, Type: core.EntryCompleted}}})
+	eachTransit(r, core.Transition{Mark: r.ids.Next(), Seq: 3, Run: run,
+		Entries: []core.Entry{{Seq: 4, At: r.now, Epoch: 1, Type: core.EntryCompleted}},
+		JobsEnd: []core.JobChange{{ID: next.ID, Status: core.Completed, FinishedAt: r.now}}})
 	for range 2 {
 		if _, _, err := s.Purge(ctx, time.UnixMilli(1600), 10); err != nil {
 			r.Errorf("Purge = %v, want none", err)
@@ -73,7 +78,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 // eachTransit makes a transition, and ends the test if it is not made.
 func eachTransit(r *rig, t core.Transition) {
 	r.Helper()
-	if made, err := r.store.Transit(context.Background(), t); err != nil || len(made) != 1 || !made[0] {
+	if made, err := r.store.Transit(context.Background(), t); err != nil || len(made) != 1 || !made[0].Made {
 		r.Fatalf("Transit(%s) = %v, %v; want it to be made", t.Mark, made, err)
 	}
 }

@@ -13,12 +13,13 @@ import (
 // transition left a part, a step would run twice.
 
 const (
-	saysTransit      = "Transit makes transitions of different runs, and returns for each of them whether it is made"
+	saysTransit      = "Transit makes transitions of different runs, and returns for each of them whether it is made, and whether the job of its Take has the lease"
 	saysAllOrNothing = "A transition is made if the run's Seq equals the transition's Seq: then all of it takes effect, otherwise nothing does"
 	saysTransitAgain = "Sending a transition again after it was made changes nothing, even if the run has moved on since, and returns that it is made"
 	saysOneForSeq    = "Of several transitions for the same Seq of a run, exactly one is made"
 	saysAnyLease     = "Attempts are recorded and jobs are changed under any lease of the jobs, and no outcome or release under an older lease counts afterwards"
 	saysNewJobs      = "New jobs wait in the lane of the workflow, for the event of the run"
+	saysTakeNext     = "The job of Take is leased at once, with the Mark as its lease, unless a hold of its lane or source keeps it: then it waits like the others"
 )
 
 // transitTells sends transitions that are made together with one that is not. The ids of their

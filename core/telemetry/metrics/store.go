@@ -263,7 +263,7 @@ func (m *measured) Survey(ctx context.Context, run core.ID, epoch int, w core.Wa
 	return m.Store.Survey(ctx, run, epoch, w)
 }
 
-func (m *measured) Transit(ctx context.Context, ts ...core.Transition) (_ []bool, err error) {
+func (m *measured) Transit(ctx context.Context, ts ...core.Transition) (_ []core.Transited, err error) {
 	defer m.transit.ended(time.Now(), &err)
 	return m.Store.Transit(ctx, ts...)
 }

@@ -259,7 +259,7 @@ func (f *recorder) Survey(context.Context, core.ID, int, core.Wanted) (r []core.
 	return r, f.answer("Survey")
 }
 
-func (f *recorder) Transit(context.Context, ...core.Transition) (r []bool, err error) {
+func (f *recorder) Transit(context.Context, ...core.Transition) (r []core.Transited, err error) {
 	return r, f.answer("Transit")
 }
 

@@ -54,7 +54,7 @@ func checkRuns(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int) 
 	for _, ts := range [][]core.Transition{first, first, second} {
 		made, err := s.Transit(ctx, ts...)
 		must("Transit", err)
-		if len(made) != n || slices.Contains(made, false) {
+		if len(made) != n || slices.Contains(made, core.Transited{}) {
 			t.Errorf("Transit = %v, want all made", made)
 		}
 		done := ts[0].Run.Status == core.RunCompleted

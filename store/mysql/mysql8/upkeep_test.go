@@ -99,7 +99,7 @@ func checkLarge(t *testing.T, s core.Store, ids *core.IDs, now time.Time, n int)
 		second.Disarm, second.Run.Seq, second.Run.FinishedAt = nil, 1_000_000, now.Add(-24*time.Hour)
 		for _, tr := range []core.Transition{first, second}[:2-i] { // the other run goes on
 			made, err := s.Transit(ctx, tr)
-			if must("Transit", err); !made[0] {
+			if must("Transit", err); !made[0].Made {
 				t.Fatal("Transit is not made")
 			}
 		}

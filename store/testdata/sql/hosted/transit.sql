@@ -181,6 +181,36 @@ WHERE mine.run_id = r.run_
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_taken_step_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at, scheduled_at)
+SELECT r.id_,
+  (SELECT runs.event_id
+  FROM runs
+  WHERE runs.id = mine.run_id), r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN
+      'running' ELSE 'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END,
+      r.max_attempts_, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.due_at_ ELSE NULL END
+FROM
+  (SELECT column1 AS id_, column2 AS lane_, column3 AS max_attempts_, column4 AS until_, column5 AS due_at_,
+      column6 AS lease_, column7 AS created_at_, column8 AS free_, column9 AS source_, column10 AS now_,
+      column11 AS run_, column12 AS first_, column13 AS mark_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+      ?)/*row*/)) AS r
+CROSS JOIN history AS mine
+LEFT JOIN gates ON gates.lane = r.lane_
+  AND gates.held_until > r.free_
+LEFT JOIN gates held ON held.lane = r.source_
+  AND held.held_until > r.now_
+WHERE mine.run_id = r.run_
+  AND mine.seq = r.first_
+  AND mine.mark = r.mark_
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = r.status_, due_at = r.due_at_, lease = NULL,
@@ -265,9 +295,12 @@ SELECT r.mark_ AS mark, runs.seq AS stands,
   (SELECT mine.mark
   FROM history AS mine
   WHERE mine.run_id = runs.id
-    AND mine.seq = r.first_) AS holder
+    AND mine.seq = r.first_) AS holder,
+  (SELECT jobs.lease
+  FROM jobs
+  WHERE jobs.id = r.job_) AS lease
 FROM
-  (SELECT column1 AS mark_, column2 AS first_, column3 AS run_
-  FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
+  (SELECT column1 AS mark_, column2 AS first_, column3 AS job_, column4 AS run_
+  FROM (VALUES (?, ?, ?, ?)/*row*/, (?, ?, ?, ?)/*row*/)) AS r
 CROSS JOIN runs
 WHERE runs.id = r.run_

@@ -183,6 +183,34 @@ WHERE mine.run_id = r.run_
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_taken_step_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at, scheduled_at)
+SELECT r.id_,
+  (SELECT runs.event_id
+  FROM runs
+  WHERE runs.id = mine.run_id), r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN
+      'running' ELSE 'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END,
+      r.max_attempts_, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.due_at_ ELSE NULL END
+FROM
+  (SELECT ? AS id_, ? AS lane_, ? AS max_attempts_, ? AS until_, ? AS due_at_, ? AS lease_, ? AS created_at_,
+      ? AS free_, ? AS source_, ? AS now_, ? AS run_, ? AS first_, ? AS mark_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN history AS mine FORCE INDEX (`PRIMARY`)
+LEFT JOIN gates ON gates.lane = r.lane_
+  AND gates.held_until > r.free_
+LEFT JOIN gates held ON held.lane = r.source_
+  AND held.held_until > r.now_
+WHERE mine.run_id = r.run_
+  AND mine.seq = r.first_
+  AND mine.mark = r.mark_
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- change_jobs
 UPDATE
   (SELECT ? AS status_, ? AS due_at_, ? AS error_, ? AS finished_at_, ? AS id_, ? AS run_, ? AS first_,
@@ -261,9 +289,12 @@ SELECT r.mark_ AS mark, runs.seq AS stands,
   (SELECT mine.mark
   FROM history AS mine FORCE INDEX (`PRIMARY`)
   WHERE mine.run_id = runs.id
-    AND mine.seq = r.first_) AS holder
+    AND mine.seq = r.first_) AS holder,
+  (SELECT jobs.lease
+  FROM jobs FORCE INDEX (`PRIMARY`)
+  WHERE jobs.id = r.job_) AS lease
 FROM
-  (SELECT ? AS mark_, ? AS first_, ? AS run_/*row*/
-  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+  (SELECT ? AS mark_, ? AS first_, ? AS job_, ? AS run_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN runs FORCE INDEX (`PRIMARY`)
 WHERE runs.id = r.run_

@@ -179,6 +179,37 @@ WHERE mine.run_id = r.run_
   WHERE runs.id = mine.run_id)
 ORDER BY 3, 4, 1
 
+-- insert_taken_step_jobs
+INSERT INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error,
+    created_at, finished_at, scheduled_at)
+SELECT r.id_,
+  (SELECT runs.event_id
+  FROM runs
+  WHERE runs.id = mine.run_id), r.lane_, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN
+      'running' ELSE 'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END,
+      r.max_attempts_, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.until_ ELSE r.due_at_ END,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.lease_ ELSE NULL END, '', r.created_at_, NULL,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN r.due_at_ ELSE NULL END
+FROM
+  (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lane_, unnest(?::bigint[]) AS max_attempts_,
+      unnest(?::bigint[]) AS until_, unnest(?::bigint[]) AS due_at_, unnest(?::text[]) AS lease_,
+      unnest(?::bigint[]) AS created_at_, unnest(?::bigint[]) AS free_, unnest(?::text[]) AS source_,
+      unnest(?::bigint[]) AS now_, unnest(?::text[]) AS run_, unnest(?::bigint[]) AS first_,
+      unnest(?::text[]) AS mark_) AS r
+CROSS JOIN history AS mine
+LEFT JOIN gates ON gates.lane = r.lane_
+  AND gates.held_until > r.free_
+LEFT JOIN gates held ON held.lane = r.source_
+  AND held.held_until > r.now_
+WHERE mine.run_id = r.run_
+  AND mine.seq = r.first_
+  AND mine.mark = r.mark_
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+ORDER BY 3, 4, 1
+
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = r.status_, due_at = r.due_at_, lease = NULL,
@@ -259,7 +290,11 @@ SELECT r.mark_ AS mark, runs.seq AS stands,
   (SELECT mine.mark
   FROM history AS mine
   WHERE mine.run_id = runs.id
-    AND mine.seq = r.first_) AS holder
+    AND mine.seq = r.first_) AS holder,
+  (SELECT jobs.lease
+  FROM jobs
+  WHERE jobs.id = r.job_) AS lease
 FROM
-  (SELECT unnest(?::text[]) AS mark_, unnest(?::bigint[]) AS first_, unnest(?::text[]) AS run_) AS r, runs
+  (SELECT unnest(?::text[]) AS mark_, unnest(?::bigint[]) AS first_, unnest(?::text[]) AS job_,
+      unnest(?::text[]) AS run_) AS r, runs
 WHERE runs.id = r.run_

@@ -128,6 +128,30 @@ WHERE mine.run_id = ?
   FROM runs
   WHERE runs.id = mine.run_id)
 
+-- insert_taken_step_jobs
+INSERT OR FAIL INTO jobs (id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease,
+    last_error, created_at, finished_at, scheduled_at)
+SELECT ?,
+  (SELECT runs.event_id
+  FROM runs
+  WHERE runs.id = mine.run_id), ?, NULL, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 'running'
+      ELSE 'available' END, CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN 1 ELSE 0 END, ?,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN ? ELSE ? END,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN ? ELSE NULL END, '', ?, NULL,
+      CASE WHEN gates.lane IS NULL AND held.lane IS NULL THEN ?5 ELSE NULL END
+FROM history AS mine
+LEFT JOIN gates ON gates.lane = ?2
+  AND gates.held_until > ?
+LEFT JOIN gates held ON held.lane = ?
+  AND held.held_until > ?
+WHERE mine.run_id = ?
+  AND mine.seq = ?
+  AND mine.mark = ?
+  AND mine.seq =
+  (SELECT runs.seq + 1
+  FROM runs
+  WHERE runs.id = mine.run_id)
+
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = ?, due_at = ?, lease = NULL, last_error = ?,
@@ -190,6 +214,9 @@ SELECT ? AS mark, runs.seq AS stands,
   (SELECT mine.mark
   FROM history AS mine
   WHERE mine.run_id = runs.id
-    AND mine.seq = ?) AS holder
+    AND mine.seq = ?) AS holder,
+  (SELECT jobs.lease
+  FROM jobs
+  WHERE jobs.id = ?) AS lease
 FROM runs
 WHERE runs.id = ?
