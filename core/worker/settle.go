@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -36,8 +37,8 @@ const (
 
 // A settler stores outcomes, and reports them once they are stored.
 //
-// One goroutine runs it. So report needs no lock: the tick reads it after the goroutine has
-// ended.
+// One goroutine runs it. It stores the outcomes of handlers itself, and has the ends of steps stored
+// beside it: see writeEnds.
 type settler struct {
 	*Worker
 	hard     context.Context
@@ -49,12 +50,39 @@ type settler struct {
 	alarm    *alarm
 	returns  *returns
 
-	report core.Report
+	stepping sync.WaitGroup // the goroutines that store ends of steps
+	turns    chan struct{}  // has one for each of them
+	underway []stepBatch    // what they store
+
+	report tally
+}
+
+// A tally is a report to which several goroutines add.
+type tally struct {
+	mu sync.Mutex
+	r  core.Report
+}
+
+func (t *tally) add(r core.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.r.Completed += r.Completed
+	t.r.Failed += r.Failed
+	t.r.Dead += r.Dead
+	t.r.Released += r.Released
+	t.r.Lost += r.Lost
+}
+
+func (t *tally) get() core.Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.r
 }
 
 // settle writes outcomes until the channel is closed. The outcomes that arrive while one
 // batch is being written are the next batch.
 func (s *settler) settle() {
+	defer s.stepping.Wait()
 	var batch []settlement // used again
 	for first := range s.outcomes {
 		batch = append(batch[:0], first)
@@ -92,12 +120,18 @@ func (s *settler) write(batch []settlement) {
 	s.writeOutcomes(outcomes)
 	s.writeEnds(ends)
 	s.postpone(back)
+	s.ended(outcomes)
+	s.ended(back)
+	s.alarm.nudge()
+}
+
+// ended calls the functions that wait for the end of settlements.
+func (s *settler) ended(batch []settlement) {
 	for _, b := range batch {
 		if b.ended != nil {
 			b.ended()
 		}
 	}
-	s.alarm.nudge()
 }
 
 // writeOutcomes stores a batch, however long the database takes to recover: the outcomes are
@@ -166,7 +200,7 @@ func (s *settler) conclude(batch []settlement, sent []core.Outcome, lost []core.
 			continue
 		}
 		if isLost[b.job.ID] {
-			s.report.Lost++
+			s.report.add(core.Report{Lost: 1})
 			s.Observe(core.Superseded{Job: b.job.Job})
 			continue
 		}
@@ -266,11 +300,10 @@ func (s *settler) release(job core.Job) {
 func (s *settler) count(status core.Status) {
 	switch status {
 	case core.Completed:
-		s.report.Completed++
+		s.report.add(core.Report{Completed: 1})
 	case core.Dead:
-		s.report.Dead++
-		s.report.Failed++
+		s.report.add(core.Report{Dead: 1, Failed: 1})
 	default:
-		s.report.Failed++
+		s.report.add(core.Report{Failed: 1})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -47,11 +48,57 @@ func closed(job *core.TakenJob, now time.Time) core.Outcome {
 	}
 }
 
-// writeEnds stores how attempts of steps ended, as writeOutcomes does with outcomes.
+// stepTurns is how many batches of ends are stored at a time. The end of a step is computed, stored and
+// read back, and then the next step begins. With one batch at a time, the database waited while the next
+// batch was computed, and the processors while one was stored.
+const stepTurns = 2
+
+// A stepBatch is a batch of ends that is being stored, or was.
+type stepBatch struct {
+	runs map[core.ID]bool
+	done chan struct{} // closed when it is stored, or cannot be
+}
+
+// writeEnds stores how attempts of steps ended, as writeOutcomes does with outcomes. It does not wait for
+// that, but for its turn. The ends of a run are stored in the order in which they came: beside each other,
+// one would be computed again from what the other has changed.
 func (s *settler) writeEnds(batch []settlement) {
-	for by, group := range bySteps(batch) {
-		s.writeStepped(by, group)
+	if len(batch) == 0 {
+		return
 	}
+	own := stepBatch{runs: make(map[core.ID]bool, len(batch)), done: make(chan struct{})}
+	for _, b := range batch {
+		own.runs[b.end.Job.Situation.Run.ID] = true
+	}
+	s.awaitRuns(own.runs)
+	s.turns <- struct{}{}
+	s.underway = append(s.underway, own)
+	s.stepping.Go(func() {
+		defer func() { close(own.done); <-s.turns }()
+		for by, group := range bySteps(batch) {
+			s.writeStepped(by, group)
+		}
+		s.ended(batch)
+		s.alarm.nudge()
+	})
+}
+
+// awaitRuns waits until no end of these runs is being stored, and forgets the batches that are stored.
+func (s *settler) awaitRuns(runs map[core.ID]bool) {
+	s.underway = slices.DeleteFunc(s.underway, func(b stepBatch) bool {
+		for id := range runs {
+			if b.runs[id] {
+				<-b.done
+				return true
+			}
+		}
+		select {
+		case <-b.done:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // bySteps divides a batch by the Steps that store its ends. Each part keeps the order.
@@ -164,7 +211,7 @@ func (s *settler) concludeEnds(batch []settlement, settled []core.StepSettled) {
 			s.alarm.due(b.job.Lane)
 		}
 		if settled[i].Lost {
-			s.report.Lost++
+			s.report.add(core.Report{Lost: 1})
 			s.Observe(core.Superseded{Job: b.job.Job, Why: settled[i].Why})
 			continue
 		}
@@ -184,13 +231,13 @@ func (s *settler) abandon(batch []settlement, why error) {
 
 // countStep adds the end of a step to the tick's report. Only a refused call counts as failed.
 func (s *settler) countStep(k core.EndKind, status core.Status) {
-	if k != core.Refused {
-		s.report.Completed++
-		return
-	}
-	s.report.Failed++
-	if status == core.Dead {
-		s.report.Dead++
+	switch {
+	case k != core.Refused:
+		s.report.add(core.Report{Completed: 1})
+	case status == core.Dead:
+		s.report.add(core.Report{Failed: 1, Dead: 1})
+	default:
+		s.report.add(core.Report{Failed: 1})
 	}
 }
 
@@ -214,7 +261,7 @@ func (s *settler) postpone(batch []settlement) {
 			continue
 		}
 		s.alarm.expect(due)
-		s.report.Released += len(jobs)
+		s.report.add(core.Report{Released: len(jobs)})
 		s.Observe(core.Released{Jobs: len(jobs), Why: "their work cannot be read yet"})
 	}
 }

@@ -76,7 +76,7 @@ func (w *Worker) newTick(ctx context.Context, b core.Budget) *tick {
 	t.returns = &returns{Worker: w, hard: t.hard, leases: t.leases}
 	t.unanswered = &unanswered{Worker: w, hard: t.hard}
 	t.settler = &settler{Worker: w, hard: t.hard, outcomes: outcomes, window: t.window, queue: t.queue,
-		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns}
+		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns, turns: make(chan struct{}, stepTurns)}
 	t.slots = &slots{Worker: w, hard: t.hard, roster: roster, window: t.window, queue: t.queue,
 		leases: t.leases, gates: t.gates, alarm: t.alarm, returns: t.returns, outcomes: outcomes}
 	t.strays = &strayChore{Worker: w, roster: roster, leases: t.leases, outcomes: outcomes}
@@ -121,7 +121,7 @@ func (t *tick) drain() {
 
 // report adds up the counts of the parts, once they have stopped.
 func (t *tick) report() core.Report {
-	r := t.settler.report
+	r := t.settler.report.get()
 	// The lapse chore and the returns write to the store themselves, and have their own counts.
 	r.Dead += t.lapses.dead
 	r.Failed += t.lapses.dead

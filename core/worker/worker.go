@@ -31,8 +31,9 @@
 // has ended here: its job is taken in the commit that stores the end (settler.reserveNext).
 //
 // A slot goes on to the next job while its outcome is being written. So a crash may repeat the
-// jobs in the slots, as many outcomes that waited to be written, and the batch being written,
-// at most maxSettle. All repetitions have the ids of their jobs.
+// jobs in the slots, as many outcomes that waited to be written, and the batches being written,
+// each at most maxSettle: one of outcomes, stepTurns of ends of steps. All repetitions have the
+// ids of their jobs.
 //
 // Both channels are short, so trouble travels upstream by itself: a database that cannot
 // settle fills the outcomes, full outcomes stop the slots, and busy slots stop the feeder.
