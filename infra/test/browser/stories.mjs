@@ -663,7 +663,7 @@ const stories = {
     await tab.end();
   },
 
-  // An event is found by a value in its payload; a filter that is wrong is told.
+  // A schedule is fired beside its times.
   async 'fire a schedule'(browser) {
     const tab = await Tab.open(browser, { role: 'operate', at: '#/schedules' });
     const { page } = tab;
@@ -701,6 +701,7 @@ const stories = {
     await tab.end();
   },
 
+  // An event is found by a value in its payload; a filter that is wrong is told.
   async 'find by payload'(browser) {
     const tab = await Tab.open(browser, { role: 'read', at: '#/events' });
     const { page } = tab;
@@ -709,7 +710,16 @@ const stories = {
     await page.getByText('1 event found').waitFor();
     await page.getByRole('link', { name: 'order.created' }).click();
     await page.getByText('"id": "c-needle"').waitFor();
+    // The field gets the focus as soon as it is drawn, and the page leaves it there.
+    await page.evaluate(() => new MutationObserver((_, observer) => {
+      const field = document.querySelector('main input[name=match]');
+      if (!field) return;
+      observer.disconnect();
+      field.focus();
+    }).observe(document.body, { childList: true, subtree: true }));
     await page.goBack();
+    await page.waitForFunction(() => document.title.startsWith('Events'));
+    check(await page.evaluate(() => document.activeElement.name) === 'match', 'the page took the focus from the search');
     await page.getByLabel('Payload matches').fill('$.customer.id ==');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').waitFor();

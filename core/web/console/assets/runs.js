@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from './lib.js';
 import { change, read, readText, useRead } from './api.js';
 import { to } from './place.js';
 import { elements, member, visible } from './json.js';
-import { Ago, Confirm, count, Exact, Facts, Filters, Id, Json, Page, Pager, plural, Problem, span, Status, Table } from './ui.js';
+import { Ago, Confirm, count, Exact, Facts, Filters, focusOn, Id, Json, Page, Pager, plural, Problem, span, Status, Table } from './ui.js';
 import { Graph, tally } from './graph.js';
 import { Bulk } from './operations.js';
 
@@ -73,7 +73,7 @@ async function one(id, step) {
 function Step({ id, step, seq }) {
   const { data, error, again } = useRead(() => one(id, step), [id, step, seq]);
   const section = useRef();
-  useEffect(() => section.current.focus(), [step]);
+  useEffect(() => focusOn(section.current, section.current), [step]);
   return html`<section class="card" ref=${section} tabindex="-1" aria-label=${'Step ' + step}>
     <div class="head"><h2>Step ${step}</h2><a href=${to(['runs', id])}>Close</a></div>
     <${Problem} error=${error} again=${again} />

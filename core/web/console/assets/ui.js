@@ -73,15 +73,21 @@ export const Id = ({ id }) => html`<code class="id">${id}</code>`;
 export const Problem = ({ error, again }) =>
   error ? html`<div class="problem" role="alert"><strong>${error.message}</strong>${again && html` <button type="button" onClick=${again}>Try again</button>`}</div>` : null;
 
+// focusOn moves the focus to an element that was drawn, unless the focus is in its area already: effects run some
+// milliseconds after the drawing, and a person may have begun to type. An area that gets it itself is scrolled to.
+export function focusOn(element, area) {
+  if (!area.contains(document.activeElement)) element.focus({ preventScroll: element !== area });
+}
+
 // Page is the content of a view, with its heading. The heading gets the focus when the view opens, so
 // that a screen reader says where the person is.
 export function Page({ title, actions, children, back }) {
-  const heading = useRef();
+  const page = useRef(), heading = useRef();
   useEffect(() => {
     document.title = `${title} – Event gateway`;
-    heading.current?.focus({ preventScroll: true });
+    focusOn(heading.current, page.current);
   }, [title]);
-  return html`<div class="page">
+  return html`<div class="page" ref=${page}>
     <header class="head">
       <div>${back && html`<a class="back" href=${back.href}>← ${back.text}</a>`}<h1 tabindex="-1" ref=${heading}>${title}</h1></div>
       <div class="actions">${actions}</div>
