@@ -1119,17 +1119,25 @@ const ofOthers = {
   async 'at most two calls a page'(browser) {
     const tab = await Tab.open(browser, { at: '#/nothing' });
     const { page } = tab;
-    let asked = new Set(), open = 0;
+    let asked = new Set(), open = 0, begun = 0;
     const callOf = (r) => {
       const { pathname, search } = new URL(r.url());
       const call = pathname.slice(new URL(given.console).pathname.length + 1) + search;
       return call.startsWith('api/') && call !== 'api/stats' && call;
     };
-    page.on('request', (r) => callOf(r) && (open++, asked.add(callOf(r))));
+    page.on('request', (r) => callOf(r) && (open++, begun++, asked.add(callOf(r))));
     for (const end of ['requestfinished', 'requestfailed']) page.on(end, (r) => callOf(r) && open--);
     const all = new Set(['api/stats']);
     const paths = await page.evaluate(() => [...document.querySelectorAll('nav[aria-label=Pages] a')].map((a) => a.getAttribute('href')));
     const { job, event, run } = await some('needle');
+    // An answer brings elements, and these may ask for more once they are drawn: in the second frame after it.
+    const calm = async (at) => {
+      for (let before = -1; before !== begun || open > 0;) {
+        await until(`the calls of ${at}`, () => open === 0);
+        before = begun;
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
+      }
+    };
     for (const at of [...paths, '#/jobs?status=dead', `#/jobs/${job}`, `#/events/${event}`, '#/queues/mail', `#/runs/${run}`, `#/runs/${run}?step=reserve`, '#/events?source=shop', '#/jobs?handler=bulk', '#/']) {
       asked = new Set();
       await tab.page.goto(given.console + at);
@@ -1137,7 +1145,10 @@ const ofOthers = {
       // On a busy machine the page before it may be shown for a while.
       await until(`the calls of ${at}`, () => open === 0 && (asked.size > 0 || at === '#/manual')); // the manual is no part of the API
       await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
-      await page.waitForTimeout(50);
+      await calm(at);
+      // A page that is closed asks nothing any more, so no call counts for the page after it.
+      await tab.go('#/nothing', 'Not found');
+      await calm('#/nothing');
       check(asked.size <= 2, `${at} asks for ${[...asked].join(', ')}`);
       for (const call of asked) all.add(call);
     }
