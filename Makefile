@@ -22,9 +22,6 @@ export GOFLAGS     += -trimpath
 .DEFAULT_GOAL := help
 .PHONY: help build run check generate test quick served race verify bench torture fuzz man completions functions deps words clean
 
-# Packages whose tests need a database server. The quick loop leaves them out.
-SERVED      := /store/(postgres|mysql|hosted)$$|/infra/test/servers$$|/cmd/bench$$
-
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -89,9 +86,9 @@ generate: ## write the Go code of the .proto files anew
 # result of an earlier run counts. More packages run at a time than there are processors (MANY), since
 # most tests wait for timers, syncs or database servers; the packages that take longest come first
 # (LONGEST), three at a time, since the servers of a fourth would take their time from them. The
-# tests of whole programs have deadlines, so two packages run at a time (stories, others). They leave
-# some of the processors' time unused, and "make aside" takes it at a low priority. The attacks measure
-# latencies, so they run alone.
+# tests of whole programs have deadlines, so the stories, which take longest, have one line of other
+# packages beside them (others). Together they leave some of the processors' time unused, and "make
+# aside" takes it at a low priority. The attacks measure latencies, so they run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -timeout 30m $(FRESH)
 UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
@@ -101,9 +98,9 @@ MANY        := -p 4 -parallel 4
 # Packages that make test runs under the race detector alone, since a run without it says nothing more.
 # Their tests that are skipped there, or that depend on -short or on allocations, run without the
 # detector too (BOTH). TestOnce guards the lists.
-ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|functions/internal/boot
-BOTH        := ^Test(AdoptedOnce|BudgetsAreBounded|CrashAtEveryPoint|Day|Delays|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|FactsMoveNumbers|FunctionsSeeTheRequest|HoursOnSQLite|House|InspectLargeRun|Libraries|MinuteIsTheFallback|MonthOnSQLite|Neighbours|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|PreviewIsTrue|RateLimit|Rebinding|RepliesThatAreTooLarge|Rings|SearchScansAtMost|SlowReaders|StepAnswers|StoreIsAwayOnce|StoreIsMeasured|Storms|Strays|TranscriptsAreAsDescribed|TranscriptsOfFunctions|UnreadRefusal|UnreadReplies|UnreadRepliesOfManyAddresses|WhatGetsIn|WorkflowsAreNotBuried|Zones)$$
-BOTHIN      := ./core ./core/cron ./core/egress ./core/gateway ./core/manage ./core/retention ./core/runner ./core/sns ./core/telemetry/metrics ./core/web ./core/web/lambda ./core/worker ./functions/internal/boot
+ONCE        := core/(alert|config/remote|config/remote/cloud|cron|curl|egress|gateway|lines|manage|operate|pull|retention|runner|series|sns|telemetry|telemetry/metrics|telemetry/traces|web|web/lambda|worker)|core|store|store/group|store/sqlite|functions/internal/boot
+BOTH        := ^Test(AdoptedOnce|BudgetsAreBounded|CountsAreBounded|CrashAtEveryPoint|Day|Delays|DelaysOverAnHour|DueWithinTheMinuteIsInTime|EventsOfManyJobs|EveryByteCounts|FactsMoveNumbers|Faults|FunctionsSeeTheRequest|HoursOnSQLite|House|InspectLargeRun|Libraries|MinuteIsTheFallback|MonthOnSQLite|MostHeldSources|Neighbours|NobodyOutsideMakesSeries|NothingIsMadeOnTheWay|OpenReadsFewMembers|Plans|PreviewIsTrue|PurgeOfMuch|RateLimit|Rebinding|RepliesThatAreTooLarge|Rings|SearchScansAtMost|Shapes|SlowReaders|StepAnswers|StoreIsAwayOnce|StoreIsMeasured|Storms|Strays|TranscriptsAreAsDescribed|TranscriptsOfFunctions|UnreadRefusal|UnreadReplies|UnreadRepliesOfManyAddresses|WhatGetsIn|WorkflowsAreNotBuried|Zones)$$
+BOTHIN      := ./core ./core/cron ./core/egress ./core/gateway ./core/manage ./core/retention ./core/runner ./core/sns ./core/telemetry/metrics ./core/web ./core/web/lambda ./core/worker ./functions/internal/boot ./store/sqlite
 ASIDE       := $(MAKE) aside MANY="-p 2 -parallel 4"
 LONGEST     := ./store/hosted ./cmd/gateway ./store/mysql ./cmd/gateway/flows ./store/... ./infra ./infra/test/servers
 ATTACKS     := ^Test(Attack|Burst|LogFlood)
@@ -111,21 +108,21 @@ test: deps ## run everything: all tests, then the race detector; fuzz each targe
 	$(TESTED) -p 3 -parallel 4 $$($(GO) list $(LONGEST) ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
 	infra/test/beside '$(ASIDE)' $(MAKE) programs
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
-	$(MAKE) race-served
 
-# The tests of whole programs: the end-to-end stories, and beside them the others, with the stories that
-# run under the race detector. The functions' tests have the deadlines of functions, a few seconds, and
-# many share one server of D1, which has one thread: where it gets a tenth of a processor, they fail.
-# So they follow.
+# The tests of whole programs and of servers: the end-to-end stories, and beside them the others, one
+# after the other. The functions' tests have the deadlines of functions, a few seconds, and many share one
+# server of D1, which has one thread: where it gets a tenth of a processor, they fail. So they are the
+# last of them, when there is least beside them.
 .PHONY: programs stories others
 programs:
 	$(MAKE) -j2 stories others
-	$(TESTED) ./functions/e2e
 stories:
 	$(TESTED) -skip '$(ATTACKS)' ./cmd/gateway/e2e
 others:
 	$(TESTED) ./cmd/bench
+	$(MAKE) race-served
 	$(MAKE) race-programs
+	$(TESTED) ./functions/e2e
 
 # What runs beside them: tests under the race detector that need no database server, since each
 # process of PostgreSQL would get the priority of a whole session; the tests that ONCE needs without
@@ -184,14 +181,17 @@ race-served:
 	$(RACING) -p 3 -skip '^Test($(SERIAL)|Migrations|StoreBehindPooler|StoreInText)$$' ./store/postgres ./store/mysql ./functions/internal/...
 	$(RACING) -run '$(CLAIMS)' ./store/hosted
 
-# More packages at a time than processors, since most tests wait for timers or syncs. Of the
-# end-to-end stories only the ones that break first. TestScripts starts a program for each line, and
-# TestHostileConfigurations is about sizes: half of the time between them.
+# More packages at a time than processors, since most tests wait for timers or syncs; the first ones wait
+# longest. Left out are packages whose tests need a database server or are about the tests themselves
+# (SLOW), most end-to-end stories, and tests of many cases (LONG): TestScripts, which starts a program for
+# each line, TestHostileConfigurations, which is about sizes, and those of SERIAL.
 STORIES     := ^Test(FirstRun|Story|Kills|Hangup)$$
-LONG        := ^Test(Scripts|HostileConfigurations)$$
-quick: ## the quick loop: pure packages and SQLite, one to two minutes
-	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -p 4 -parallel 6 -skip '$(LONG)' $$($(GO) list ./... | grep -Ev '$(SERVED)|/(e2e|infra)$$')
-	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -vet=off -short -run '$(STORIES)' ./cmd/gateway/e2e
+LONG        := ^Test(Scripts|HostileConfigurations|$(SERIAL))$$
+SLOW        := /store/(postgres|mysql|hosted)$$|/e2e$$|/cmd/bench|/infra
+FIRST       := ./functions/internal/boot ./store/sqlite ./core/gateway ./cmd/gateway/...
+quick: ## the quick loop: pure packages and SQLite, a minute
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -short -p 6 -parallel 6 -skip '$(LONG)' $$($(GO) list $(FIRST) ./... | grep -Ev '$(SLOW)')
+	GATEWAY_TEST_SERVERS=none $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -short -run '$(STORIES)' ./cmd/gateway/e2e
 
 DRIVER ?= postgres
 served: ## the tests on a database server of yours: DRIVER=postgres (or mysql), GATEWAY_TEST_POSTGRES_URL (or _MYSQL_URL)
