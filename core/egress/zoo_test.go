@@ -130,13 +130,13 @@ func TestDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a busy machine may take a part of it for the request
 			defer cancel()
 			s := newSender(t, newClient(t), Target{URL: serveRaw(t, c.talk)})
 			began := time.Now()
 			checkFailure(t, s.Send(ctx, taken("J", "{}")), c.status, c.class)
 			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("Send() took %v with a deadline of 300ms", took)
+				t.Errorf("Send() took %v with a deadline of 1s", took)
 			}
 		})
 	}
