@@ -48,27 +48,35 @@ type Dialect struct {
 	partialIndex string
 
 	// extraColumns are added to the column list of a table or index, as {extra_columns jobs}.
-	// MySQL: the generated columns that replace partial indexes. PostgreSQL: the id at the end
+	// MySQL: the generated column that leads jobs_waiting. PostgreSQL: the id at the end
 	// of jobs_event, which the other databases append to each index by themselves.
 	extraColumns map[string]string
 
-	// The next two groups find jobs by the five partial indexes on a lane: jobs_waiting,
-	// jobs_dead, jobs_lapsing, jobs_done and jobs_canceled. They are empty except on MySQL.
+	// The next three groups find jobs by the five partial indexes on a lane: jobs_waiting,
+	// jobs_dead, jobs_lapsing, jobs_done and jobs_canceled. They are empty except on MySQL, where
+	// jobs_lists replaces the last four. A job that is in none of them costs one entry there, and not
+	// four.
 	//
-	// waitingLane and the other lanes are the column that leads the index. MySQL: due_lane,
-	// dead_lane, last_lane, done_lane and canceled_lane. Elsewhere: lane. A statement that names lane instead
-	// would not use the index on MySQL.
-	waitingLane, deadLane, lapsingLane, doneLane, canceledLane string
+	// waitingLane is the column that leads jobs_waiting, as {waiting_lane}. MySQL: due_lane.
+	// Elsewhere: lane. A statement that names lane instead would not use the index on MySQL.
+	waitingLane string
 
-	// inWaiting and the others are the condition of the index. MySQL: "due_lane IS NOT NULL".
-	// Elsewhere it is the condition of the partial index, "due_at IS NOT NULL": a planner uses
-	// a partial index only if the statement repeats its condition or one that implies it.
+	// inWaiting and the others are the condition of the index. MySQL: "due_lane IS NOT NULL", or the
+	// name of a list. Elsewhere it is the condition of the partial index, "due_at IS NOT NULL": a
+	// planner uses a partial index only if the statement repeats its condition or one that implies it.
 	inWaiting, inDead, inLapsing, inDone, inCanceled string
 
+	// lapsesAt is the column that orders jobs_lapsing. MySQL: lapses_at, which is null for other jobs,
+	// so a claim does not move their entries. Elsewhere: due_at.
+	lapsesAt string
+
 	// createDoneSQL creates the index of completed jobs, and createCanceledSQL that of canceled
-	// jobs; %s is its name. They are statements of their own, since on MySQL one ALTER TABLE adds
-	// the generated column and the index: the column was added later than those in extraColumns.
+	// jobs; %s is its name. MySQL has neither any more.
 	createDoneSQL, createCanceledSQL string
+
+	// createListsSQL creates jobs_lists. dropListedIndexSQL drops an index that it replaces, and
+	// dropListedColumnSQL the generated column of that index; %s is the name. MySQL only.
+	createListsSQL, dropListedIndexSQL, dropListedColumnSQL string
 
 	// onConflict ends an INSERT that skips a row whose key exists, as {on_conflict events.id}.
 	// SQLite and PostgreSQL: "ON CONFLICT DO NOTHING". MySQL: "ON DUPLICATE KEY UPDATE id = id".
@@ -335,27 +343,27 @@ var MySQL = Dialect{
 		"line_slots": mysqlTable, "line_places": mysqlTable, "line_locks": mysqlTable, "source_holds": mysqlTable,
 		"operations": mysqlTable, "operation_picks": mysqlTable, "minutes": mysqlTable, "audit": mysqlTable,
 	},
-	// Generated columns in place of partial indexes. They are stored, since indexes on virtual
+	// Generated columns stand in place of partial indexes. They are stored, since indexes on virtual
 	// columns have a history of defects in both servers.
 	extraColumns: map[string]string{"jobs": `,
-		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
-		dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED,
-		last_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN lane END) STORED`},
+		due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED`},
 	dropIndexSQL: "DROP INDEX `$index` ON $table",
 	waitingLane:  "due_lane",
-	deadLane:     "dead_lane",
-	lapsingLane:  "last_lane",
-	doneLane:     "done_lane",
-	inDone:       "done_lane IS NOT NULL",
-	createDoneSQL: `ALTER TABLE jobs ADD COLUMN done_lane VARBINARY(255) GENERATED ALWAYS AS
-		(CASE WHEN status = 'completed' THEN lane END) STORED, ADD INDEX %s (done_lane, id)`,
-	canceledLane: "canceled_lane",
-	inCanceled:   "canceled_lane IS NOT NULL",
-	createCanceledSQL: `ALTER TABLE jobs ADD COLUMN canceled_lane VARBINARY(255) GENERATED ALWAYS AS
-		(CASE WHEN status = 'canceled' THEN lane END) STORED, ADD INDEX %s (canceled_lane, id)`,
-	inWaiting: "due_lane IS NOT NULL",
-	inDead:    "dead_lane IS NOT NULL",
-	inLapsing: "last_lane IS NOT NULL",
+	inWaiting:    "due_lane IS NOT NULL",
+	inDead:       "list_name = 'dead' AND lapses_at IS NULL",
+	inDone:       "list_name = 'completed' AND lapses_at IS NULL",
+	inCanceled:   "list_name = 'canceled' AND lapses_at IS NULL",
+	inLapsing:    "list_name = 'at last try'",
+	lapsesAt:     "lapses_at",
+	// Of the names of lists, that of jobs_lapsing comes first: a retry of all dead jobs locks the entry
+	// behind theirs, and a job on its last try has to be settled meanwhile.
+	createListsSQL: "ALTER TABLE jobs" +
+		" ADD COLUMN list_name VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status IN ('completed', 'dead', 'canceled') THEN status" +
+		" WHEN " + onLastTry + " THEN 'at last try' END) STORED," +
+		" ADD COLUMN lapses_at BIGINT GENERATED ALWAYS AS (CASE WHEN " + onLastTry + " THEN due_at END) STORED," +
+		" ADD INDEX %s (list_name, lane, lapses_at, id)",
+	dropListedIndexSQL:  "ALTER TABLE jobs DROP INDEX %s",
+	dropListedColumnSQL: "ALTER TABLE jobs DROP COLUMN %s",
 
 	onConflict:   "ON DUPLICATE KEY UPDATE %[1]s = %[1]s",
 	lockRows:     "FOR UPDATE",

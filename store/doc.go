@@ -44,6 +44,12 @@
 //   - MySQL and MariaDB: (due_lane, due_at, id, status). due_lane is a generated column that
 //     is the lane of a job with a due time, and null for other jobs.
 //
+// MySQL and MariaDB have no partial indexes, so each index of jobs has an entry of each job. There
+// jobs_lists replaces jobs_dead, jobs_canceled, jobs_done and jobs_lapsing, since a job is in at most
+// one of these lists. It is on (list_name, lane, lapses_at, id). list_name is the name of the job's
+// list, or null. lapses_at orders the list of jobs_lapsing, and is null in the others. In turns with
+// four indexes, in memory, an event took 0.91 of the CPU.
+//
 // TestPlans in each driver proves it with a million rows: sqlite/plan_test.go,
 // postgres/plan_test.go, mysql/plan_test.go and hosted/plans_test.go. Every statement must find
 // its rows by an index, and none may sort a lane, except the listing of waiting jobs.
@@ -361,13 +367,7 @@
 // row in it, for some 4 of the 170 µs that an event takes end to end, and waiting jobs would be in
 // the order of the listing. Now the waiting jobs of a lane are read and sorted, lane by lane:
 // where a million wait, the few that have another status than the rest are found in some
-// tenths of a second. The index of canceled jobs is written when a job is canceled. On MySQL it
-// has an entry for each job, as jobs_dead has, but only a change to or from this status moves the
-// entry.
-//
-// Completed jobs are counted as the finished ones that are neither dead nor canceled: an index of
-// finished jobs with the status would be written by each claim on MySQL, which cannot leave
-// unfinished jobs out.
+// tenths of a second. The index of canceled jobs is written when a job is canceled.
 //
 // # Group commit
 //

@@ -9,8 +9,6 @@ import (
 
 // sql replaces the fragments of a statement text. It runs once for each statement, in [New].
 func (d Dialect) sql(text string) string {
-	// Fragments without an argument come first: arguments of the others may contain them, such
-	// as {from {dead_lane}}.
 	text = replaceFragments(strings.TrimSpace(text), '}', d.plain)
 	return replaceFragments(text, ' ', func(f string) string {
 		kind, rest, _ := strings.Cut(f[1:len(f)-1], " ")
@@ -30,6 +28,12 @@ func (d Dialect) sql(text string) string {
 			return fillIn(d.createDoneSQL, rest)
 		case "create_canceled":
 			return fillIn(d.createCanceledSQL, rest)
+		case "create_lists":
+			return fillIn(d.createListsSQL, rest)
+		case "drop_listed_index":
+			return fillIn(d.dropListedIndexSQL, rest)
+		case "drop_listed_column":
+			return fillIn(d.dropListedColumnSQL, rest)
 		case "sum":
 			return fillIn(d.sum, rest)
 		case "lock_rows":
@@ -39,7 +43,7 @@ func (d Dialect) sql(text string) string {
 		case "below":
 			return d.idBound(rest, "<")
 		case "use":
-			return fillIn(d.useIndex, "`"+strings.ReplaceAll(rest, ", ", "`, `")+"`")
+			return fillIn(d.useIndex, "`"+strings.ReplaceAll(d.servedBy(rest), ", ", "`, `")+"`")
 		}
 		panic("store: a statement has the unknown fragment " + f)
 	})
@@ -66,14 +70,6 @@ func (d Dialect) plain(f string) string {
 		return d.skipLocked
 	case "{waiting_lane}":
 		return orElse(d.waitingLane, "lane")
-	case "{dead_lane}":
-		return orElse(d.deadLane, "lane")
-	case "{lapsing_lane}":
-		return orElse(d.lapsingLane, "lane")
-	case "{done_lane}":
-		return orElse(d.doneLane, "lane")
-	case "{canceled_lane}":
-		return orElse(d.canceledLane, "lane")
 	case "{in_waiting}":
 		return orElse(d.inWaiting, "due_at IS NOT NULL")
 	case "{in_dead}":
@@ -84,6 +80,8 @@ func (d Dialect) plain(f string) string {
 		return orElse(d.inDone, "status = 'completed'")
 	case "{in_canceled}":
 		return orElse(d.inCanceled, "status = 'canceled'")
+	case "{lapses_at}":
+		return orElse(d.lapsesAt, "due_at")
 	}
 	panic("store: a statement has the unknown fragment " + f)
 }
@@ -100,6 +98,17 @@ func (d Dialect) idBound(columns, operator string) string {
 	}
 	return strings.Join(some, " = ? AND ") + " = ? AND id " + operator + " ?"
 }
+
+// servedBy returns the index that does the work of a partial one, or the index itself.
+func (d Dialect) servedBy(index string) string {
+	if d.createListsSQL != "" && slices.Contains(listed, index) {
+		return "jobs_lists"
+	}
+	return index
+}
+
+// listed are the indexes in whose place jobs_lists stands, see [Dialect].
+var listed = []string{"jobs_dead", "jobs_done", "jobs_canceled", "jobs_lapsing"}
 
 // splitIndexName splits "table.index". An index without a table is of jobs.
 func splitIndexName(index string) (table, name string) {

@@ -391,16 +391,16 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		// planner from taking the primary key for the order of ids.
 		jobsWaiting: listing{"jobs_waiting", t(`SELECT COALESCE(id, '') AS job FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ?`)},
 		// jobs_dead, jobs_done and jobs_canceled have the order of the listing.
-		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}}
-			ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)},
-		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {in_done} AND {from {done_lane}} AND {below {done_lane}}
-			ORDER BY {done_lane} DESC, id DESC LIMIT {limit}`)},
-		jobsCanceled: listing{"jobs_canceled", t(`SELECT id AS job FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {from {canceled_lane}} AND {below {canceled_lane}}
-			ORDER BY {canceled_lane} DESC, id DESC LIMIT {limit}`)},
+		jobsDead: listing{"jobs_dead", t(`SELECT id AS job FROM jobs{use jobs_dead} WHERE {in_dead} AND {from lane} AND {below lane}
+			ORDER BY lane DESC, id DESC LIMIT {limit}`)},
+		jobsDone: listing{"jobs_done", t(`SELECT id AS job FROM jobs{use jobs_done} WHERE {in_done} AND {from lane} AND {below lane}
+			ORDER BY lane DESC, id DESC LIMIT {limit}`)},
+		jobsCanceled: listing{"jobs_canceled", t(`SELECT id AS job FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {from lane} AND {below lane}
+			ORDER BY lane DESC, id DESC LIMIT {limit}`)},
 
 		// MaxFailureText characters have as many bytes or more. On MySQL they are bytes.
 		failuresDead: walking("failures_dead", t(`SELECT id`+d.unlessKeys(`, `+failureText+` AS error`)+` FROM jobs{use jobs_dead}
-			WHERE {in_dead} AND {from {dead_lane}} AND {below {dead_lane}} ORDER BY {dead_lane} DESC, id DESC LIMIT {limit}`)),
+			WHERE {in_dead} AND {from lane} AND {below lane} ORDER BY lane DESC, id DESC LIMIT {limit}`)),
 		// The index has all columns of slice. Its rows are of one column, since SQLite copies each row of an
 		// inner SELECT with a LIMIT. Only the jobs that are found are read themselves.
 		failuresRetryable: walking("failures_retryable", t(`SELECT id`+d.unlessKeys(`, (SELECT `+failureText+` FROM jobs WHERE jobs.id = found.id) AS error`)+`
@@ -412,9 +412,9 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 			ORDER BY due_at DESC LIMIT 1 OFFSET {limit}`)),
 
 		lanesWaiting:  reading("jobs_waiting_lanes", d.distinctValues(`{waiting_lane}`, `jobs{use jobs_waiting}`, `{in_waiting}`)),
-		lanesDead:     reading("jobs_dead_lanes", d.distinctValues(`{dead_lane}`, `jobs{use jobs_dead}`, `{in_dead}`)),
-		lanesDone:     reading("jobs_done_lanes", d.distinctValues(`{done_lane}`, `jobs{use jobs_done}`, `{in_done}`)),
-		lanesCanceled: reading("jobs_canceled_lanes", d.distinctValues(`{canceled_lane}`, `jobs{use jobs_canceled}`, `{in_canceled}`)),
+		lanesDead:     reading("jobs_dead_lanes", d.distinctValues(`lane`, `jobs{use jobs_dead}`, `{in_dead}`)),
+		lanesDone:     reading("jobs_done_lanes", d.distinctValues(`lane`, `jobs{use jobs_done}`, `{in_done}`)),
+		lanesCanceled: reading("jobs_canceled_lanes", d.distinctValues(`lane`, `jobs{use jobs_canceled}`, `{in_canceled}`)),
 		readJobs:      reading("read_jobs", d.selectRows(jobDetail, "jobs{use PRIMARY}", `jobs.id = r.id`)),
 		eventSources:  reading("event_sources", d.selectRows(`events.id AS event, events.source AS source`, "events{use PRIMARY}", `events.id = r.id`)),
 	}

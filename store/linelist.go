@@ -297,7 +297,7 @@ func newLineListSQL(d Dialect) lineListSQL {
 		stoppedBy:   reading("stopped_by", t(`SELECT job_id FROM line_slots{use PRIMARY} WHERE line = ? AND stopped_at > 0 ORDER BY slot LIMIT 1`)),
 		slotHolders: reading("slot_holders", d.selectRows(`line_slots.line AS line, line_slots.job_id AS job, line_slots.stopped_at AS stopped,
 			(SELECT jobs.status FROM jobs WHERE jobs.id = line_slots.job_id) AS status`, "line_slots{use PRIMARY}", `line_slots.line = r.line`)),
-		deadLined: reading("dead_lined", t(`SELECT id, line FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id > ?
+		deadLined: reading("dead_lined", t(`SELECT id, line FROM jobs{use jobs_dead} WHERE {in_dead} AND lane = ? AND id > ?
 			AND line IS NOT NULL ORDER BY id LIMIT {limit}`)),
 		linesHeld: reading("lines_held", d.selectRows(`jobs.id AS job, jobs.line AS line`, "jobs{use PRIMARY}", refGuard+` AND jobs.line IS NOT NULL`)),
 

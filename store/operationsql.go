@@ -33,9 +33,8 @@ func newOperationsSQL(d Dialect) operationsSQL {
 			table+`.id = r.`+column+` AND `+where+inSlice))
 	}
 	walk := func(name, index string) statement {
-		lane := "{" + index + "_lane}"
-		return reading(name, t(`SELECT `+jobStored+` FROM jobs{use jobs_`+index+`} WHERE {in_`+index+`} AND {from `+lane+`} AND {below `+lane+`}
-			ORDER BY `+lane+`, id LIMIT {limit}`))
+		return reading(name, t(`SELECT `+jobStored+` FROM jobs{use jobs_`+index+`} WHERE {in_`+index+`} AND {from lane} AND {below lane}
+			ORDER BY lane, id LIMIT {limit}`))
 	}
 	// A slice that is sent again has no picks.
 	onPicks := func(name, columns, values string) statement {

@@ -345,13 +345,13 @@ func newPullSQL(d Dialect) pullSQL {
 		held:   reading("held", d.selectRows(takenColumns, "jobs{use PRIMARY}"+withEvents, refGuard)),
 
 		lapsed: reading("lapsed", t(`SELECT `+takenColumns+` FROM jobs{use jobs_lapsing}`+withEvents+`
-			WHERE {in_lapsing} AND {lapsing_lane} = ? AND due_at >= 0 AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
+			WHERE {in_lapsing} AND lane = ? AND {lapses_at} >= 0 AND {lapses_at} <= ? ORDER BY {lapses_at}, jobs.id LIMIT {limit}`)),
 
 		// As a claim reads, without the floor.
 		peek: reading("peek", t(`SELECT `+takenColumns+` FROM jobs{use jobs_waiting}`+withEvents+`
 			WHERE {waiting_lane} = ? AND due_at >= 0 AND due_at <= ? ORDER BY due_at, jobs.id LIMIT {limit}`)),
 		deadLetters: reading("dead_letters", t(`SELECT `+takenColumns+` FROM jobs{use jobs_dead}`+withEvents+`
-			WHERE {in_dead} AND {dead_lane} = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
+			WHERE {in_dead} AND lane = ? AND jobs.id < ? ORDER BY jobs.id DESC LIMIT {limit}`)),
 
 		// All columns are in jobs_waiting. tallyOf reads the columns in this order. The LIMIT
 		// bounds the time in a lane with millions of jobs.
@@ -360,12 +360,12 @@ func newPullSQL(d Dialect) pullSQL {
 			COUNT(CASE WHEN status = 'running' AND due_at > ? THEN 1 END) AS processing, MIN(CASE WHEN due_at >= 0 THEN due_at END) AS oldest,
 			COUNT(CASE WHEN status = 'scheduled' AND due_at > ? THEN 1 END) AS scheduled
 			FROM (SELECT status, due_at FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? ORDER BY due_at, id LIMIT {limit}) AS counted`)),
-		tallyDead: walking("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? LIMIT {limit}) AS counted`)),
+		tallyDead: walking("tally_dead", t(`SELECT COUNT(*) AS dead FROM (SELECT 1 AS one FROM jobs{use jobs_dead} WHERE {in_dead} AND lane = ? LIMIT {limit}) AS counted`)),
 
-		tallyCanceled: walking("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND {canceled_lane} = ? LIMIT {limit}) AS counted`)),
+		tallyCanceled: walking("tally_canceled", t(`SELECT COUNT(*) AS canceled FROM (SELECT 1 AS one FROM jobs{use jobs_canceled} WHERE {in_canceled} AND lane = ? LIMIT {limit}) AS counted`)),
 
 		drainWaiting: reading("drain_waiting", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_waiting} WHERE {in_waiting} AND {waiting_lane} = ? AND id < ?`+oldestFirst)),
-		drainDead:    reading("drain_dead", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND id < ? ORDER BY id LIMIT {limit}`)),
+		drainDead:    reading("drain_dead", t(`SELECT id, line, NULL AS place FROM jobs{use jobs_dead} WHERE {in_dead} AND lane = ? AND id < ? ORDER BY id LIMIT {limit}`)),
 		drainPlaces: reading("drain_places", t(`SELECT job_id AS id, line, place FROM line_places{use PRIMARY} WHERE line > ? AND line < ? AND job_id < ?
 			ORDER BY line, place LIMIT {limit}`)),
 		drainedPlaces: writing("drained_places", d.deleteRows("line_places", `line_places.line = r.line AND line_places.place = r#place

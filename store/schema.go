@@ -11,7 +11,8 @@ import (
 
 // schemaSteps are the schema: a list of steps, forward only. Each is one statement that can be
 // run twice. A released step is never edited; a change is a new step. schema_steps records
-// which have run.
+// which have run. A step whose text is empty for a database is recorded alone. So is one that makes
+// an index which a later step drops.
 //
 // Empty text stands for "none" in optional text columns that are in no unique index, and 0 for
 // "never" in gates. due_at, finished_at, lease, job_key, delivery_id and stray_since are null
@@ -48,7 +49,7 @@ var schemaSteps = []string{
 	5: `CREATE UNIQUE INDEX {index_if_not_exists} jobs_key ON jobs (lane, job_key) {partial job_key IS NOT NULL}`,
 	6: `CREATE INDEX {index_if_not_exists} jobs_event ON jobs (event_id{extra_columns jobs_event})`,
 	// Dead jobs by lane, for their list, Retry and Drain.
-	7: `CREATE INDEX {index_if_not_exists} jobs_dead ON jobs ({dead_lane}, id) {partial status = 'dead'}`,
+	7: `CREATE INDEX {index_if_not_exists} jobs_dead ON jobs (lane, id) {partial status = 'dead'}`,
 	// The key is the lease and not the number: a job keeps an attempt of each lease, and
 	// settling twice inserts one row.
 	8: `CREATE TABLE IF NOT EXISTS attempts (
@@ -78,7 +79,7 @@ var schemaSteps = []string{
 		base_us {int} NOT NULL,
 		next_us {int} NOT NULL,
 		stray_since {int}) {options gates}`,
-	12: `CREATE INDEX {index_if_not_exists} jobs_last ON jobs ({lapsing_lane}, due_at, id) {partial ` + onLastTry + `}`,
+	12: `CREATE INDEX {index_if_not_exists} jobs_last ON jobs (lane, due_at, id) {partial ` + onLastTry + `}`,
 	13: `CREATE TABLE IF NOT EXISTS definitions (
 		hash {key} NOT NULL PRIMARY KEY,
 		body {text} NOT NULL) {options definitions}`,
@@ -148,7 +149,7 @@ var schemaSteps = []string{
 	// jobs_last anew, under a younger number. D1 keeps no statistics and takes the younger of
 	// two indexes that seem equal; it took jobs_waiting, and then read all waiting jobs of a
 	// lane.
-	26: `CREATE INDEX {index_if_not_exists} jobs_lapsing ON jobs ({lapsing_lane}, due_at, id) {partial ` + onLastTry + `}`,
+	26: `CREATE INDEX {index_if_not_exists} jobs_lapsing ON jobs (lane, due_at, id) {partial ` + onLastTry + `}`,
 	27: `{drop_index jobs_last}`,
 	28: `CREATE TABLE IF NOT EXISTS turns (
 		name {key} NOT NULL PRIMARY KEY,
@@ -268,6 +269,17 @@ var schemaSteps = []string{
 		failed {int} NOT NULL,
 		dead {int} NOT NULL,
 		PRIMARY KEY (at, lane, process)) {options minutes}`,
+	// On MySQL, which has no partial indexes, jobs_lists replaces four indexes, each of which had a
+	// generated column. Steps 3, 33 and 46 no longer make these columns there.
+	62: `{create_lists jobs_lists}`,
+	63: `{drop_listed_index jobs_dead}`,
+	64: `{drop_listed_column dead_lane}`,
+	65: `{drop_listed_index jobs_lapsing}`,
+	66: `{drop_listed_column last_lane}`,
+	67: `{drop_listed_index jobs_done}`,
+	68: `{drop_listed_column done_lane}`,
+	69: `{drop_listed_index jobs_canceled}`,
+	70: `{drop_listed_column canceled_lane}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.
@@ -338,14 +350,20 @@ func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 
 // stepName derives the name of a step from its statement.
 func stepName(sql string) string {
-	if index, drops := strings.CutPrefix(sql, "{drop_index "); drops {
-		_, index = splitIndexName(strings.TrimSuffix(index, "}"))
-		return "drop index " + index
-	}
-	for _, fragment := range []string{"{create_done ", "{create_canceled "} {
-		if index, makes := strings.CutPrefix(sql, fragment); makes {
-			return "create index " + strings.TrimSuffix(index, "}")
+	if fragment, ok := strings.CutPrefix(sql, "{"); ok {
+		kind, name, _ := strings.Cut(strings.TrimSuffix(fragment, "}"), " ")
+		switch kind {
+		case "drop_index":
+			_, name = splitIndexName(name)
+			return "drop index " + name
+		case "drop_listed_index":
+			return "drop index " + name + onlyMySQL
+		case "drop_listed_column":
+			return "drop column jobs." + name + onlyMySQL
+		case "create_lists":
+			return "create index " + name + onlyMySQL
 		}
+		return "create index " + name
 	}
 	words := strings.Fields(sql)
 	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column_if_not_exists} name
@@ -356,6 +374,9 @@ func stepName(sql string) string {
 	}
 	return "create table " + words[5] // CREATE TABLE IF NOT EXISTS name
 }
+
+// onlyMySQL ends the name of a step that changes nothing on other databases.
+const onlyMySQL = " (mysql)"
 
 // Schema returns how many steps have run, and how many this version knows. See core.Upkeep.
 func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
@@ -432,8 +453,8 @@ func stepNumbers(rows [][]any) map[int64]bool {
 func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 	record := `INSERT INTO schema_steps (number, applied_at) VALUES (?, ?) {on_conflict number}`
 	stmts := []Stmt{writing("schema_record", s.dialect.sql(record)).with(n, millis(s.clock()))}
-	if !droppedLater(n) {
-		stmts = append([]Stmt{writing("schema_step", s.dialect.sql(schemaSteps[n])).with()}, stmts...)
+	if sql := s.dialect.sql(schemaSteps[n]); sql != "" && !s.dialect.dropsLater(n) {
+		stmts = append([]Stmt{writing("schema_step", sql).with()}, stmts...)
 	}
 	_, err := s.conn.Batch(ctx, s.withSchemaLock(stmts...)...)
 	if err == nil {
@@ -453,12 +474,14 @@ func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 	return err
 }
 
-// droppedLater reports whether a step makes an index that a later step drops. Such a step is
+// dropsLater reports whether a step makes an index that a later step drops. Such a step is
 // recorded and not run. Otherwise a slow process could make the index again after a fast one
 // has dropped it, and leave it there if it dies before the later step.
-func droppedLater(n int64) bool {
-	index, makes := strings.CutPrefix(stepName(schemaSteps[n]), "create index ")
-	return makes && slices.ContainsFunc(schemaSteps[n+1:], func(later string) bool { return stepName(later) == "drop index "+index })
+func (d Dialect) dropsLater(n int64) bool {
+	index, makes := strings.CutPrefix(strings.TrimSuffix(stepName(schemaSteps[n]), onlyMySQL), "create index ")
+	return makes && slices.ContainsFunc(schemaSteps[n+1:], func(later string) bool {
+		return strings.TrimSuffix(stepName(later), onlyMySQL) == "drop index "+index && d.sql(later) != ""
+	})
 }
 
 // withSchemaLock puts the dialect's lock before statements.

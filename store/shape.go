@@ -160,7 +160,7 @@ func columnsOf(body []string) (columns []string) {
 	return columns
 }
 
-// alter applies the ADD COLUMN and ADD INDEX parts of an ALTER TABLE.
+// alter applies the parts of an ALTER TABLE that add or drop a column or an index.
 func (s *shape) alter(table string, body []string) {
 	t := s.tables[table]
 	for _, part := range splitAtCommas(body) {
@@ -172,6 +172,11 @@ func (s *shape) alter(table string, body []string) {
 			t.add(w.rest, true)
 		case w.accept("ADD", "INDEX"):
 			s.indexes[w.name()] = &indexShape{table: table, columns: columnsOf(w.parenthesized())}
+		case w.accept("DROP", "INDEX"):
+			delete(s.indexes, w.name())
+		case w.accept("DROP", "COLUMN"):
+			name := w.name()
+			t.columns = slices.DeleteFunc(t.columns, func(c columnShape) bool { return c.name == name })
 		}
 	}
 }

@@ -127,11 +127,11 @@ func newUpkeepSQL(d Dialect) upkeepSQL {
 	return upkeepSQL{
 		retryOne:   writing("retry", t(`UPDATE jobs SET `+revived+` WHERE status IN ('dead', 'canceled') AND id = ? AND `+noWorkflow)),
 		retryEarly: writing("retry_early", t(`UPDATE jobs SET due_at = ? WHERE status IN ('available', 'scheduled', 'retryable') AND due_at > ? AND id = ? AND `+noWorkflow)),
-		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND {dead_lane} = ? AND line IS NULL LIMIT {limit}`)),
+		retryLane:  writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND lane = ? AND line IS NULL LIMIT {limit}`)),
 		retryAll:   writing("retry", d.updatePicked("jobs", revived, `FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow+` AND line IS NULL LIMIT {limit}`)),
 
 		countDead:     walking("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND `+noWorkflow)),
-		countDeadLane: walking("count_dead", t(`SELECT COUNT(*) FROM jobs WHERE {in_dead} AND {dead_lane} = ?`)),
+		countDeadLane: walking("count_dead", t(`SELECT COUNT(*) FROM jobs{use jobs_dead} WHERE {in_dead} AND lane = ?`)),
 
 		// There are as many gates as lanes. The condition on the lane lets the statement go by
 		// the primary key.

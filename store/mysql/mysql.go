@@ -33,7 +33,8 @@
 //
 // There are no partial indexes. In their place stand generated columns that are null outside
 // of the index's condition, so finished jobs are at one end of jobs_waiting, where no claim
-// reads. Where a plan could depend on statistics, the index or the order of a join is pinned.
+// reads. jobs_lists replaces four partial indexes, see store/doc.go. Where a plan could depend on
+// statistics, the index or the order of a join is pinned.
 //
 // Durability depends on the server: a connection cannot set innodb_flush_log_at_trx_commit.
 // store.Check warns if it is not 1, the default.

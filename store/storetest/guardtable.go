@@ -33,7 +33,7 @@ var basicGuards = []guard{
 	{"mine", []string{"claim", "claim_passed", "refund"}, regexp.MustCompile(`AND NOT (EXISTS \(SELECT 1 FROM jobs AS mine[^)]*(?:\([^)]*\)[^)]*)?\))`), `AND (1 = 1 OR $1)`},
 	{"due", []string{"claim", "claim_passed"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	// Operators: a Retry of dead and of waiting jobs, a recovery, and a purge of finished rows.
-	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|dead_lane IS NOT NULL|status IN \('dead', 'canceled'\)`), `1 = 1`},
+	{"dead", []string{"retry"}, regexp.MustCompile(`status = 'dead'|list_name = 'dead'|status IN \('dead', 'canceled'\)`), `1 = 1`},
 	{"of the event", []string{"cancel"}, regexp.MustCompile(`WHERE (event_id = \?)`), `WHERE ($1 OR 1 = 1)`},
 	{"waits", []string{"cancel"}, regexp.MustCompile(`AND \((status IN \('available', 'scheduled', 'waiting', 'retryable'\) OR status = 'running' AND due_at <= \?)\)`), `AND ($1 OR 1 = 1)`},
 	{"over", []string{"cancel"}, regexp.MustCompile(`status = 'running' AND (due_at <= \?)`), `status = 'running' AND ($1 OR 1 = 1)`},
@@ -87,7 +87,7 @@ var basicGuards = []guard{
 	{"any holder", []string{"ack", "extend", "held"}, regexp.MustCompile(`COALESCE\(((?:\?|r\.\w+)), jobs\.lease\)`), `$1`},
 	{"lane", []string{"ack", "extend", "held"}, regexp.MustCompile(`AND (jobs\.lane = (?:\?|r\.\w+))`), `AND ($1 OR 1 = 1)`},
 	{"last", []string{"lapsed"}, regexp.MustCompile(`status = 'running' AND attempt >= max_attempts`), `1 = 1`},
-	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND (due_at <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
+	{"over", []string{"lapsed", "peek"}, regexp.MustCompile(`AND ((?:due_at|lapses_at) <= \?)`), `AND ($1 OR due_at IS NOT NULL)`},
 	{"completed", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('canceled')`},
 	{"canceled", []string{"drain_jobs"}, regexp.MustCompile(`NOT IN \('completed', 'canceled'\)`), `NOT IN ('completed')`},
 	{"workflow", []string{"retry", "retry_early", "cancel", "canceled"}, regexp.MustCompile(`AND \(lane < 'workflow/' OR lane >= 'workflow0'\)`), ``},

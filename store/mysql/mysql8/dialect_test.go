@@ -101,11 +101,12 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 	return results, nil
 }
 
-// gone reports whether a statement failed because the index that it drops does not exist. The
-// driver ignores that error too: see store/mysql/errors.go.
+// gone reports whether a statement failed because the index or the column that it drops does not exist.
+// The driver ignores that error too: see store/mysql/errors.go. For a column this engine has no number of
+// its own.
 func gone(err error) bool {
 	var e *mysql.MySQLError
-	return errors.As(err, &e) && e.Number == 1091
+	return errors.As(err, &e) && (e.Number == 1091 || strings.Contains(e.Message, "does not have column"))
 }
 
 // A query is a statement as it is sent.
@@ -141,12 +142,10 @@ func (r *recorder) understood(ctx context.Context, text string) error {
 
 var joined = regexp.MustCompile(`(?s)^UPDATE (\(SELECT \? AS .* AS r) STRAIGHT_JOIN (\w+)(?: FORCE INDEX \(` + "`PRIMARY`" + `\))? SET`)
 
-// laterLanes are the generated columns that later schema steps add to jobs, by the names of their
-// indexes.
-var laterLanes = map[string]string{
-	"jobs_done":     "done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN lane END) STORED",
-	"jobs_canceled": "canceled_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'canceled' THEN lane END) STORED",
-}
+// listColumns are the generated columns that a later schema step adds to jobs, for jobs_lists.
+const listColumns = "list_name VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status IN ('completed', 'dead', 'canceled') THEN status" +
+	" WHEN status = 'running' AND attempt >= max_attempts THEN 'at last try' END) STORED," +
+	" ADD COLUMN lapses_at BIGINT GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN due_at END) STORED"
 
 // runnable returns a statement as this engine can run it. In an UPDATE, the engine mistakes the
 // columns of a derived table for those of the table, unless the derived table comes first. A
@@ -154,14 +153,9 @@ var laterLanes = map[string]string{
 // TABLE.
 func runnable(text string) string {
 	if strings.HasPrefix(text, "CREATE TABLE IF NOT EXISTS jobs ") {
-		return strings.Replace(text, ") STORED)", ") STORED, "+laterLanes["jobs_done"]+", "+laterLanes["jobs_canceled"]+")", 1)
+		return strings.Replace(text, ") STORED)", ") STORED, "+strings.ReplaceAll(listColumns, " ADD COLUMN ", " ")+")", 1)
 	}
-	for index, column := range laterLanes {
-		step := "ALTER TABLE jobs ADD COLUMN " + column + ", ADD INDEX " + index + " "
-		if of, ok := strings.CutPrefix(strings.Join(strings.Fields(text), " "), step); ok {
-			return "CREATE INDEX " + index + " ON jobs " + of
-		}
-	}
+	text = strings.Replace(text, "ALTER TABLE jobs ADD COLUMN "+listColumns+", ADD INDEX jobs_lists ", "CREATE INDEX jobs_lists ON jobs ", 1)
 	return joined.ReplaceAllString(text, "UPDATE $2 JOIN $1 SET")
 }
 

@@ -50,8 +50,9 @@ LIMIT ?
 SELECT COUNT(*)
 FROM
   (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_done`)
-  WHERE done_lane IS NOT NULL
+  FROM jobs FORCE INDEX (`jobs_lists`)
+  WHERE list_name = 'completed'
+    AND lapses_at IS NULL
   LIMIT ?) AS counted
 
 -- sources
@@ -95,13 +96,14 @@ WHERE events.id = r.id_
 
 -- failures_dead
 SELECT id, SUBSTR(last_error, 1, 512) AS error
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND dead_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY dead_lane DESC, id DESC
+ORDER BY lane DESC, id DESC
 LIMIT ?
 
 -- failures_retryable
@@ -141,25 +143,28 @@ ORDER BY due_lane
 LIMIT 100
 
 -- jobs_dead_lanes
-SELECT dead_lane AS value
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane > ?
-ORDER BY dead_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100
 
 -- jobs_done_lanes
-SELECT done_lane AS value
-FROM jobs FORCE INDEX (`jobs_done`)
-WHERE done_lane IS NOT NULL
-  AND done_lane > ?
-ORDER BY done_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'completed'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100
 
 -- jobs_canceled_lanes
-SELECT canceled_lane AS value
-FROM jobs FORCE INDEX (`jobs_canceled`)
-WHERE canceled_lane IS NOT NULL
-  AND canceled_lane > ?
-ORDER BY canceled_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'canceled'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100

@@ -49,9 +49,10 @@ WHERE line_slots.line = r.line_
 
 -- dead_lined
 SELECT id, line
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id > ?
   AND line IS NOT NULL
 ORDER BY id

@@ -327,35 +327,38 @@ LIMIT ?
 
 -- jobs_dead
 SELECT id AS job
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND dead_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY dead_lane DESC, id DESC
+ORDER BY lane DESC, id DESC
 LIMIT ?
 
 -- jobs_done
 SELECT id AS job
-FROM jobs FORCE INDEX (`jobs_done`)
-WHERE done_lane IS NOT NULL
-  AND done_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'completed'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND done_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY done_lane DESC, id DESC
+ORDER BY lane DESC, id DESC
 LIMIT ?
 
 -- jobs_canceled
 SELECT id AS job
-FROM jobs FORCE INDEX (`jobs_canceled`)
-WHERE canceled_lane IS NOT NULL
-  AND canceled_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'canceled'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND canceled_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY canceled_lane DESC, id DESC
+ORDER BY lane DESC, id DESC
 LIMIT ?
 
 -- jobs_in_lines
@@ -584,11 +587,12 @@ ORDER BY job DESC
 LIMIT ?
 
 -- jobs_done_lanes
-SELECT done_lane AS value
-FROM jobs FORCE INDEX (`jobs_done`)
-WHERE done_lane IS NOT NULL
-  AND done_lane > ?
-ORDER BY done_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'completed'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100
 
 -- jobs_near
@@ -645,19 +649,21 @@ ORDER BY job DESC
 LIMIT ?
 
 -- jobs_dead_lanes
-SELECT dead_lane AS value
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane > ?
-ORDER BY dead_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100
 
 -- jobs_canceled_lanes
-SELECT canceled_lane AS value
-FROM jobs FORCE INDEX (`jobs_canceled`)
-WHERE canceled_lane IS NOT NULL
-  AND canceled_lane > ?
-ORDER BY canceled_lane
+SELECT lane AS value
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'canceled'
+  AND lapses_at IS NULL
+  AND lane > ?
+ORDER BY lane
 LIMIT 100
 
 -- runs

@@ -230,25 +230,27 @@ WHERE operation_picks.operation = r.operation_
 -- walk_dead
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at, line
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND dead_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY dead_lane, id
+ORDER BY lane, id
 LIMIT ?
 
 -- walk_canceled
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at, line
-FROM jobs FORCE INDEX (`jobs_canceled`)
-WHERE canceled_lane IS NOT NULL
-  AND canceled_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'canceled'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id >= ?
-  AND canceled_lane = ?
+  AND lane = ?
   AND id < ?
-ORDER BY canceled_lane, id
+ORDER BY lane, id
 LIMIT ?
 
 -- event_kinds

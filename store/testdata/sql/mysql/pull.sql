@@ -52,13 +52,13 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     events.content_type AS events_content_type, events.headers AS events_headers,
     events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
     events.encoding AS events_encoding
-FROM jobs FORCE INDEX (`jobs_lapsing`)
+FROM jobs FORCE INDEX (`jobs_lists`)
 JOIN events ON events.id = jobs.event_id
-WHERE last_lane IS NOT NULL
-  AND last_lane = ?
-  AND due_at >= 0
-  AND due_at <= ?
-ORDER BY due_at, jobs.id
+WHERE list_name = 'at last try'
+  AND lane = ?
+  AND lapses_at >= 0
+  AND lapses_at <= ?
+ORDER BY lapses_at, jobs.id
 LIMIT ?
 
 -- peek
@@ -91,10 +91,11 @@ SELECT jobs.id AS jobs_id, jobs.event_id AS jobs_event_id, jobs.lane AS jobs_lan
     events.content_type AS events_content_type, events.headers AS events_headers,
     events.delivery_id AS events_delivery_id, events.created_at AS events_created_at,
     events.encoding AS events_encoding
-FROM jobs FORCE INDEX (`jobs_dead`)
+FROM jobs FORCE INDEX (`jobs_lists`)
 JOIN events ON events.id = jobs.event_id
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND jobs.id < ?
 ORDER BY jobs.id DESC
 LIMIT ?
@@ -117,18 +118,20 @@ FROM
 SELECT COUNT(*) AS dead
 FROM
   (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_dead`)
-  WHERE dead_lane IS NOT NULL
-    AND dead_lane = ?
+  FROM jobs FORCE INDEX (`jobs_lists`)
+  WHERE list_name = 'dead'
+    AND lapses_at IS NULL
+    AND lane = ?
   LIMIT ?) AS counted
 
 -- tally_canceled
 SELECT COUNT(*) AS canceled
 FROM
   (SELECT 1 AS one
-  FROM jobs FORCE INDEX (`jobs_canceled`)
-  WHERE canceled_lane IS NOT NULL
-    AND canceled_lane = ?
+  FROM jobs FORCE INDEX (`jobs_lists`)
+  WHERE list_name = 'canceled'
+    AND lapses_at IS NULL
+    AND lane = ?
   LIMIT ?) AS counted
 
 -- drain_waiting
@@ -142,9 +145,10 @@ LIMIT ?
 
 -- drain_dead
 SELECT id, line, NULL AS place
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
   AND id < ?
 ORDER BY id
 LIMIT ?

@@ -35,19 +35,14 @@ CREATE TABLE IF NOT EXISTS jobs (
   last_error LONGBLOB NOT NULL,
   created_at BIGINT NOT NULL,
   finished_at BIGINT,
-  due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED,
-  dead_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'dead' THEN lane END) STORED,
-  last_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >= max_attempts THEN
-      lane END) STORED) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+  due_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN due_at IS NOT NULL THEN lane END) STORED) ENGINE =
+      InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 
 -- schema_step
 CREATE UNIQUE INDEX jobs_key ON jobs (lane, job_key)
 
 -- schema_step
 CREATE INDEX jobs_event ON jobs (event_id)
-
--- schema_step
-CREATE INDEX jobs_dead ON jobs (dead_lane, id)
 
 -- schema_step
 CREATE TABLE IF NOT EXISTS attempts (
@@ -169,9 +164,6 @@ CREATE INDEX jobs_waiting ON jobs (due_lane, due_at, id, status)
 DROP INDEX `jobs_due` ON jobs
 
 -- schema_step
-CREATE INDEX jobs_lapsing ON jobs (last_lane, due_at, id)
-
--- schema_step
 DROP INDEX `jobs_last` ON jobs
 
 -- schema_step
@@ -188,10 +180,6 @@ CREATE INDEX events_by_kind ON events (type, source, id)
 
 -- schema_step
 DROP INDEX `events_by_type` ON events
-
--- schema_step
-ALTER TABLE jobs ADD COLUMN done_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'completed' THEN
-    lane END) STORED, ADD INDEX jobs_done (done_lane, id)
 
 -- schema_step
 CREATE TABLE IF NOT EXISTS step_texts (
@@ -232,10 +220,6 @@ ALTER TABLE gates ADD COLUMN held_until BIGINT NOT NULL DEFAULT 0
 
 -- schema_step
 ALTER TABLE gates ADD COLUMN hold_reason LONGBLOB
-
--- schema_step
-ALTER TABLE jobs ADD COLUMN canceled_lane VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status = 'canceled'
-    THEN lane END) STORED, ADD INDEX jobs_canceled (canceled_lane, id)
 
 -- schema_step
 ALTER TABLE gates ADD COLUMN opened_at BIGINT NOT NULL DEFAULT 0
@@ -327,6 +311,36 @@ CREATE TABLE IF NOT EXISTS minutes (
   failed BIGINT NOT NULL,
   dead BIGINT NOT NULL,
   PRIMARY KEY (at, lane, process)) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+
+-- schema_step
+ALTER TABLE jobs ADD COLUMN list_name VARBINARY(255) GENERATED ALWAYS AS (CASE WHEN status IN ('completed',
+    'dead', 'canceled') THEN status WHEN status = 'running' AND attempt >= max_attempts THEN 'at last try'
+    END) STORED, ADD COLUMN lapses_at BIGINT GENERATED ALWAYS AS (CASE WHEN status = 'running' AND attempt >=
+    max_attempts THEN due_at END) STORED, ADD INDEX jobs_lists (list_name, lane, lapses_at, id)
+
+-- schema_step
+ALTER TABLE jobs DROP INDEX jobs_dead
+
+-- schema_step
+ALTER TABLE jobs DROP COLUMN dead_lane
+
+-- schema_step
+ALTER TABLE jobs DROP INDEX jobs_lapsing
+
+-- schema_step
+ALTER TABLE jobs DROP COLUMN last_lane
+
+-- schema_step
+ALTER TABLE jobs DROP INDEX jobs_done
+
+-- schema_step
+ALTER TABLE jobs DROP COLUMN done_lane
+
+-- schema_step
+ALTER TABLE jobs DROP INDEX jobs_canceled
+
+-- schema_step
+ALTER TABLE jobs DROP COLUMN canceled_lane
 
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,

@@ -18,9 +18,10 @@ WHERE status IN ('available', 'scheduled', 'retryable')
 -- retry
 UPDATE
   (SELECT id AS handle
-  FROM jobs FORCE INDEX (`jobs_dead`)
-  WHERE dead_lane IS NOT NULL
-    AND dead_lane = ?
+  FROM jobs FORCE INDEX (`jobs_lists`)
+  WHERE list_name = 'dead'
+    AND lapses_at IS NULL
+    AND lane = ?
     AND line IS NULL
   LIMIT ?
   FOR UPDATE SKIP LOCKED) AS picked
@@ -32,8 +33,9 @@ SET status = 'available', due_at = ?, finished_at = NULL,
 -- retry
 UPDATE
   (SELECT id AS handle
-  FROM jobs FORCE INDEX (`jobs_dead`)
-  WHERE dead_lane IS NOT NULL
+  FROM jobs FORCE INDEX (`jobs_lists`)
+  WHERE list_name = 'dead'
+    AND lapses_at IS NULL
     AND (lane < 'workflow/' OR lane >= 'workflow0')
     AND line IS NULL
   LIMIT ?
@@ -45,15 +47,17 @@ SET status = 'available', due_at = ?, finished_at = NULL,
 
 -- count_dead
 SELECT COUNT(*)
-FROM jobs FORCE INDEX (`jobs_dead`)
-WHERE dead_lane IS NOT NULL
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
   AND (lane < 'workflow/' OR lane >= 'workflow0')
 
 -- count_dead
 SELECT COUNT(*)
-FROM jobs
-WHERE dead_lane IS NOT NULL
-  AND dead_lane = ?
+FROM jobs FORCE INDEX (`jobs_lists`)
+WHERE list_name = 'dead'
+  AND lapses_at IS NULL
+  AND lane = ?
 
 -- forget_strays
 UPDATE gates FORCE INDEX (`PRIMARY`)
