@@ -1,17 +1,14 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/azureblob"
 
 	"github.com/eventgateway/gateway/core/once"
 )
@@ -44,24 +41,24 @@ func (azure) locate(u *url.URL) (place, error) {
 	return place{bucket: u.Host + "/" + folder, key: key, endpoint: u.Query().Get("endpoint")}, nil
 }
 
-// open makes a client without credentials. The retries and the telemetry of the library are
-// switched off.
-func (azure) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
+// open uses the requests [Get Blob Properties] and Get Blob.
+//
+// [Get Blob Properties]: https://learn.microsoft.com/en-us/rest/api/storageservices/get-blob-properties
+func (azure) open(_ context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
 	account, folder, _ := strings.Cut(p.bucket, "/")
-	endpoint := "https://" + account + ".blob.core.windows.net"
-	if p.endpoint != "" {
-		endpoint = strings.TrimRight(p.endpoint, "/")
-	}
-	client, err := container.NewClientWithNoCredential(endpoint+"/"+folder, &container.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: calls,
-		Retry:     policy.RetryOptions{MaxRetries: -1},
-		Telemetry: policy.TelemetryOptions{Disabled: true},
-	}})
-	if err != nil {
-		return nil, err
-	}
-	return azureblob.OpenBucket(ctx, client, nil)
+	object := cmp.Or(strings.TrimRight(p.endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + folder + "/" + url.PathEscape(p.key)
+	return (&direct{
+		calls: calls, method: http.MethodHead, address: object,
+		header: http.Header{"X-Ms-Version": {azureVersion}},
+		described: func(reply *http.Response) (etag, content string, err error) {
+			etag = reply.Header.Get("ETag")
+			if etag == "" {
+				return "", "", errors.New("the reply has no ETag")
+			}
+			return etag, object, nil
+		},
+	}).open(), nil
 }
 
-// reading needs no options.
-func (azure) reading(*blob.Attributes) *blob.ReaderOptions { return nil }
+// azureVersion is the version of the requests. Without it Azure answers as its oldest version does.
+const azureVersion = "2021-12-02"

@@ -1,18 +1,19 @@
 // Package cloud has the object stores of core/config/remote: S3 and compatible stores, Google
 // Cloud Storage, and Azure Blob Storage, through gocloud.dev/blob.
 //
-// The idea to know: the providers' libraries look for credentials, retry, follow redirects and
-// measure by themselves, and would do so past the address guard. Here they get no credentials,
-// one try, and a client of core/egress that they cannot avoid. Only the address of the object
-// can name an endpoint, no file can. So they read public objects only.
+// The idea to know: objects are public, so there are no credentials. AWS's library looks for some,
+// retries, follows redirects and measures by itself, and would do so past the address guard. Here it
+// gets no credentials, one try, and a client of core/egress that it cannot avoid. An object of Google
+// or Azure takes two requests and no library, see direct.go. Only the address of the object can name
+// an endpoint, no file can.
 //
 // The version of an object is requested first, and the object is read only if the version is
 // new. All three providers do that in the same way. They differ in conditional reads, or have
 // none.
 //
-// cloud is the only importer of gocloud.dev and of the providers' libraries, which are half as
-// large as the program; functions do without it. It imports core, core/once,
-// core/config/remote, core/egress and core/endpoint.
+// cloud is the only importer of gocloud.dev and of AWS's libraries, which are a tenth of the
+// program; functions do without it. It imports core, core/once, core/config/remote, core/egress
+// and core/endpoint.
 package cloud
 
 import (
@@ -61,10 +62,6 @@ type provider interface {
 
 	// open opens a bucket. It makes no call.
 	open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error)
-
-	// reading returns options for reading exactly the version that Attributes found; nil if
-	// that needs none.
-	reading(*blob.Attributes) *blob.ReaderOptions
 }
 
 // A place is the position of an object.
@@ -159,8 +156,8 @@ func (s store) Read(ctx context.Context, u *url.URL, etag string, most int64) (r
 	return o, nil
 }
 
-// unreadable is the error for a reply that makes a provider's library fail or panic. The
-// libraries dereference pointers to header fields and to parts of a body that a reply may
+// unreadable is the error for a reply that is not one of an object store. AWS's library may fail or
+// panic on it: it dereferences pointers to header fields and to parts of a body that a reply may
 // lack.
 type unreadable struct{ cause error }
 
@@ -178,7 +175,7 @@ func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, 
 	if found.ETag == etag && etag != "" {
 		return remote.Object{Same: true}, nil
 	}
-	r, err := bucket.NewReader(ctx, key, s.reading(found))
+	r, err := bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return remote.Object{}, err
 	}
@@ -187,8 +184,8 @@ func (s store) read(ctx context.Context, bucket *blob.Bucket, key, etag string, 
 	return remote.Object{ETag: found.ETag, Body: body}, err
 }
 
-// A witness remembers the result of the last call. The libraries report it in different words,
-// at length, and with addresses.
+// A witness remembers the result of the last call. AWS's library reports it at length, and with
+// addresses.
 type witness struct {
 	next   http.RoundTripper
 	start  time.Time

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -208,5 +209,49 @@ func TestBounds(t *testing.T) {
 		if _, err := s.Load(ctx); err == nil || !strings.HasPrefix(err.Error(), scheme+": timeout: no answer within ") {
 			t.Errorf("Load() = %v, want a timeout", err)
 		}
+	}
+}
+
+// The name of an object reaches the provider as it is, whatever characters it has.
+func TestNames(t *testing.T) {
+	const name = "a b/c#d?e%f/g;h+i"
+	for address, call := range map[string]string{
+		"s3://bucket/":                "HEAD /bucket/" + name,
+		"gs://bucket/":                "GET /storage/v1/b/bucket/o/" + name,
+		"az://accountname/container/": "HEAD /container/" + name,
+	} {
+		there := newRecorder(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotFound) })
+		s, err := source(t, address+url.PathEscape(name)+"?endpoint="+there.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Load(t.Context())
+		if got, _ := there.recorded(); got != call || err == nil {
+			t.Errorf("Load(%s%s) = %v and calls %s, want %s and that there is nothing", address, name, err, got, call)
+		}
+	}
+}
+
+// The content of an object of Google is that of the version whose ETag is kept, since a cache may have an
+// earlier one.
+func TestGenerationIsRead(t *testing.T) {
+	var queries []string
+	there := newRecorder(t, func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		if r.URL.Query().Get("alt") == "json" {
+			w.Write([]byte(`{"etag": "CJ", "generation": "1700000000000001"}`))
+		}
+	})
+	s, err := source(t, "gs://bucket/k?endpoint="+there.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.Load(t.Context()) // an empty file is no configuration
+	if want := []string{"alt=json&fields=etag,generation", "alt=media&generation=1700000000000001"}; !slices.Equal(queries, want) {
+		t.Errorf("the queries are %q, want %q", queries, want)
+	}
+	changed, err := s.Changed(t.Context())
+	if calls := len(queries); calls != 3 {
+		t.Errorf("Changed() = %v, %v after %d calls, want the description alone", changed, err, calls-2)
 	}
 }

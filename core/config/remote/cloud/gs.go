@@ -3,15 +3,16 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"cloud.google.com/go/storage"
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/gcsblob"
-	"google.golang.org/api/option"
+
+	"github.com/eventgateway/gateway/core/once"
 )
 
 // google has the buckets of Google Cloud Storage: gs://bucket/object and ?endpoint=.
@@ -28,7 +29,7 @@ func (g google) locate(u *url.URL) (place, error) {
 }
 
 // emulator returns the endpoint that Google's libraries read from the environment, where it may
-// lack its scheme. It is passed to them explicitly, after it was checked here.
+// lack its scheme.
 func (g google) emulator() string {
 	host := g.env("STORAGE_EMULATOR_HOST")
 	if host != "" && !strings.Contains(host, "://") {
@@ -37,37 +38,31 @@ func (g google) emulator() string {
 	return host
 }
 
-// open makes a client without credentials, retries and metrics.
-func (google) open(ctx context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
-	options := []option.ClientOption{
-		option.WithHTTPClient(calls),
-		option.WithoutAuthentication(), // otherwise it looks for credentials on disk and at the metadata service
-		storage.WithDisabledClientMetrics(),
+// open uses Google's [JSON API]. The second request names the generation that the first one described.
+// Without a generation a cache may answer, which Google permits for an hour for a public object.
+//
+// [JSON API]: https://cloud.google.com/storage/docs/json_api/v1/objects/get
+func (google) open(_ context.Context, p place, calls *http.Client) (*blob.Bucket, error) {
+	object := cmp.Or(p.endpoint, "https://storage.googleapis.com") + "/storage/v1/b/" + url.PathEscape(p.bucket) + "/o/" + url.PathEscape(p.key)
+	d := &direct{calls: calls, method: http.MethodGet, address: object + "?alt=json&fields=etag,generation"}
+	d.described = func(reply *http.Response) (etag, content string, err error) {
+		text, err := io.ReadAll(io.LimitReader(reply.Body, maxDescription))
+		if err != nil {
+			return "", "", err
+		}
+		var found struct{ ETag, Generation string }
+		if err := json.Unmarshal(text, &found); err != nil {
+			return "", "", err
+		}
+		if !generationForm().MatchString(found.Generation) {
+			return "", "", errors.New("the description of the object has no generation")
+		}
+		return found.ETag, object + "?alt=media&generation=" + found.Generation, nil
 	}
-	if p.endpoint != "" {
-		options = append(options, option.WithEndpoint(p.endpoint+"/storage/v1/"))
-	}
-	client, err := storage.NewClient(ctx, options...)
-	if err != nil {
-		return nil, err
-	}
-	client.SetRetry(storage.WithPolicy(storage.RetryNever))
-	return gcsblob.OpenBucket(ctx, nil, p.bucket, &gcsblob.Options{Client: client})
+	return d.open(), nil
 }
 
-// reading requests the generation that was found. Without it caches may answer, which Google
-// permits for an hour for a public object.
-func (google) reading(found *blob.Attributes) *blob.ReaderOptions {
-	var attributes storage.ObjectAttrs
-	if !found.As(&attributes) {
-		return nil
-	}
-	return &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
-		var object **storage.ObjectHandle
-		if !as(&object) {
-			return errors.New("its version cannot be requested")
-		}
-		*object = (*object).Generation(attributes.Generation)
-		return nil
-	}}
-}
+// maxDescription bounds the bytes of the description of an object, which has a few dozen.
+const maxDescription = 64 << 10
+
+var generationForm = once.Regexp(`^[0-9]+$`)

@@ -56,6 +56,3 @@ func (amazon) open(ctx context.Context, p place, calls *http.Client) (*blob.Buck
 	}
 	return s3blob.OpenBucket(ctx, s3.New(o), p.bucket, nil)
 }
-
-// reading needs no options.
-func (amazon) reading(*blob.Attributes) *blob.ReaderOptions { return nil }

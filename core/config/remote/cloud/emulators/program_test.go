@@ -28,7 +28,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	name := filepath.Join(dir, "gateway")
-	build := exec.Command("go", "build", "-tags", "otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", "-o", name, "./cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace nopgxregisterdefaulttypes", "-o", name, "./cmd/gateway")
 	build.Dir = "../../../../.." // the gateway's own module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
