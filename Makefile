@@ -4,12 +4,11 @@ GO          ?= go
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT      ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 # grpcnotrace leaves out a tracing page of the gRPC library, which the gateway does not serve, and
-# the HTML templates that the page needs: a third of the binary. disable_grpc_modules leaves out the
-# gRPC transport of Google Cloud Storage, which reads no configuration: 150 packages, 5 MB, and a
-# fourth of the first build. nopgxregisterdefaulttypes leaves out what pgx knows of 60 types of Go and
-# their arrays: 1.4 MB, and 1.4 MB of each function. store/postgres registers the one that it sends.
+# the HTML templates that the page needs: a third of the binary. nopgxregisterdefaulttypes leaves out
+# what pgx knows of 60 types of Go and their arrays: 1.4 MB, and 1.4 MB of each function.
+# store/postgres registers the one that it sends.
 # otel builds the export of traces in.
-TAGS        := otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes
+TAGS        := otel grpcnotrace nopgxregisterdefaulttypes
 LDFLAGS     := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT  := github.com/rhysd/actionlint/cmd/actionlint@v1.7.8

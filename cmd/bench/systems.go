@@ -278,7 +278,7 @@ func serveReference(ctx context.Context, cfg reference.Config, key string) (err 
 // earlier version.
 func buildGateway(ctx context.Context, dir string) (string, error) {
 	binary := filepath.Join(dir, "gateway")
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", "-trimpath", "-ldflags", "-s -w", "-o", binary, gatewayPackage)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", "otel grpcnotrace nopgxregisterdefaulttypes", "-trimpath", "-ldflags", "-s -w", "-o", binary, gatewayPackage)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the gateway: %w\n%s", err, out)

@@ -55,7 +55,7 @@ func testMain(m *testing.M) int {
 		err = build("lambda.norpc grpcnotrace nopgxregisterdefaulttypes", module+"functions/worker")
 	}
 	if err == nil {
-		err = build("otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", module+"cmd/gateway")
+		err = build("otel grpcnotrace nopgxregisterdefaulttypes", module+"cmd/gateway")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

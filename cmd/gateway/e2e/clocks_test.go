@@ -55,7 +55,7 @@ var skewedBinary = sync.OnceValues(func() (string, error) {
 	if underRace() {
 		race, cgo = "-race", "CGO_ENABLED=1"
 	}
-	build := exec.Command("go", "build", "-tags", "otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes skewed", "-trimpath", "-ldflags", "-s -w", race, "-o", path, "github.com/eventgateway/gateway/cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace nopgxregisterdefaulttypes skewed", "-trimpath", "-ldflags", "-s -w", race, "-o", path, "github.com/eventgateway/gateway/cmd/gateway")
 	build.Env = append(build.Environ(), cgo)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the gateway with a wrong clock: %w\n%s", err, out)

@@ -77,7 +77,7 @@ func testMain(m *testing.M) int {
 	if underRace() {
 		race, cgo = "-race", "CGO_ENABLED=1"
 	}
-	build := exec.Command("go", "build", "-tags", "otel grpcnotrace disable_grpc_modules nopgxregisterdefaulttypes", "-trimpath", "-ldflags", "-s -w", race, "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
+	build := exec.Command("go", "build", "-tags", "otel grpcnotrace nopgxregisterdefaulttypes", "-trimpath", "-ldflags", "-s -w", race, "-o", binary, "github.com/eventgateway/gateway/cmd/gateway")
 	build.Env = append(os.Environ(), cgo)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the gateway: %v\n%s", err, out)
