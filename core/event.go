@@ -21,8 +21,8 @@ type Event struct {
 	Source string // name of the configured source it came in through
 	Type   string // 1 to 128 of [A-Za-z0-9._:/-]
 
-	// Payload is the body byte for byte as received. It is UTF-8 text without
-	// NUL bytes, usually JSON, but nothing here depends on that.
+	// Payload is the body byte for byte as received. It is usually JSON, but nothing here depends on
+	// that.
 	Payload []byte
 
 	// Binary says that Payload is not text: it is not valid UTF-8, or it has a NUL byte.
