@@ -106,7 +106,7 @@ func (s store) place(u *url.URL) (place, error) {
 // checkEndpoint checks the address of a provider.
 func checkEndpoint(raw string) error {
 	u, err := endpoint.ParseURL(raw)
-	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
+	if err == nil && strings.ContainsAny(raw, "?#") {
 		err = errors.New("must not hold a query")
 	}
 	if err == nil {

@@ -37,6 +37,8 @@ func TestAddresses(t *testing.T) {
 		{"s3://bucket/k?endpoint=s3.example.com", "", "has an endpoint that must start with http:// or https://"},
 		{"s3://bucket/k?endpoint=https://u:s3cret@s3.example.com", "", "has an endpoint that must not hold a user name"},
 		{"s3://bucket/k?endpoint=https://s3.example.com?s3cret", "", "has an endpoint that must not hold a query"},
+		{"gs://bucket/k?endpoint=https://storage.example.com%3F", "", "has an endpoint that must not hold a query"},
+		{"gs://bucket/k?endpoint=https://storage.example.com%23", "", "has an endpoint that must not hold a query"},
 		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://s3.example.com", plain},
 		{"s3://bucket/k", "AWS_ENDPOINT_URL_S3=http://localhost:9000", ok},
 		{"s3://bucket/k?endpoint=https://s3.example.com", "AWS_ENDPOINT_URL_S3=http://s3.example.com", ok},
@@ -212,7 +214,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The name of an object reaches the provider as it is, whatever characters it has.
+// Characters that have a meaning in an address are a part of an object's name.
 func TestNames(t *testing.T) {
 	const name = "a b/c#d?e%f/g;h+i"
 	for address, call := range map[string]string{
