@@ -234,8 +234,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The content of an object of Google is that of the version whose ETag is kept, since a cache may have an
-// earlier one.
+// The request for the content of an object of Google names the version whose ETag is kept, since a cache
+// may have an earlier version.
 func TestGenerationIsRead(t *testing.T) {
 	var queries []string
 	there := newRecorder(t, func(w http.ResponseWriter, r *http.Request) {
@@ -255,5 +255,32 @@ func TestGenerationIsRead(t *testing.T) {
 	changed, err := s.Changed(t.Context())
 	if calls := len(queries); calls != 3 {
 		t.Errorf("Changed() = %v, %v after %d calls, want the description alone", changed, err, calls-2)
+	}
+}
+
+// An object that is replaced between the two requests is read all the same: its version is gone, and the
+// file must not count as missing.
+func TestReplacedMeanwhile(t *testing.T) {
+	newest := 1
+	there := newRecorder(t, func(w http.ResponseWriter, r *http.Request) {
+		switch asked := r.URL.Query().Get("generation"); {
+		case r.URL.Query().Get("alt") == "json":
+			fmt.Fprintf(w, `{"etag": "E%d", "generation": "%d"}`, newest, newest)
+		case newest == 1: // the first read: the object is replaced just before
+			newest = 2
+			w.WriteHeader(http.StatusNotFound)
+		case asked == "2":
+			w.Write([]byte("server: {port: 1234}\nsources: {app: {type: event}}\n"))
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	s, err := source(t, "gs://bucket/k?endpoint="+there.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.Load(t.Context())
+	if err != nil || c.Server.Port != 1234 {
+		t.Errorf("Load() = %+v, %v, want the new version, with port 1234", c, err)
 	}
 }

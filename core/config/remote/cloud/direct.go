@@ -48,14 +48,23 @@ func (d *direct) Attributes(ctx context.Context, _ string) (*driver.Attributes, 
 }
 
 // NewRangeReader reads the object, whose Attributes were requested before. The range is always the whole
-// object.
-func (d *direct) NewRangeReader(ctx context.Context, _ string, _, _ int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+// object. If that version is gone, somebody has just replaced it, and NewRangeReader reads the new one. The
+// next Attributes have its ETag.
+func (d *direct) NewRangeReader(ctx context.Context, key string, _, _ int64, _ *driver.ReaderOptions) (driver.Reader, error) {
 	reply, err := d.call(ctx, http.MethodGet, d.content)
+	if errors.Is(err, errNothing) {
+		if _, err = d.Attributes(ctx, key); err == nil {
+			reply, err = d.call(ctx, http.MethodGet, d.content)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return whole{reply.Body}, nil
 }
+
+// errNothing is the error of a call that is answered with 404.
+var errNothing = errors.New("there is nothing")
 
 // call makes a request. A reply that is not 200 is an error; the witness knows its status.
 func (d *direct) call(ctx context.Context, method, address string) (*http.Response, error) {
@@ -72,6 +81,9 @@ func (d *direct) call(ctx context.Context, method, address string) (*http.Respon
 	}
 	if reply.StatusCode != http.StatusOK {
 		reply.Body.Close()
+		if reply.StatusCode == http.StatusNotFound {
+			return nil, errNothing
+		}
 		return nil, errors.New("answered " + reply.Status)
 	}
 	return reply, nil
