@@ -50,7 +50,7 @@
 // list, or null. lapses_at orders the list of jobs_lapsing, and is null in the others. In turns with
 // four indexes, in memory, an event took 0.91 of the CPU.
 //
-// TestPlans in each driver proves it with a million rows: sqlite/plan_test.go,
+// TestPlans in each driver proves the use of the indexes with a million rows: sqlite/plan_test.go,
 // postgres/plan_test.go, mysql/plan_test.go and hosted/plans_test.go. Every statement must find
 // its rows by an index, and none may sort a lane, except the listing of waiting jobs.
 //

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSize: the released program stays below 30 MiB. A tenth of it is the library of S3, and half a MiB
+// TestSize: the released program stays below 30 MiB. 1.8 MB of it are the libraries of S3, and half a MiB
 // the console and the texts that it shows.
 func TestSize(t *testing.T) {
 	const most = 30 << 20
