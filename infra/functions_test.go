@@ -104,7 +104,7 @@ func checkBootstrap(t *testing.T, path, main string) {
 	}
 	// Each cold start loads all linked code. Segments are whole pages of 64 KiB, so a few more bytes
 	// may cost a page.
-	const most = 15<<20 + 128<<10
+	const most = 15<<20 + 256<<10
 	if file, err := os.Stat(path); err != nil || file.Size() > most {
 		t.Errorf("it has %d bytes (%v), want at most %d", file.Size(), err, most)
 	}
