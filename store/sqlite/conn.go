@@ -9,8 +9,9 @@
 //
 // Settings, and why: WAL, so that readers never wait; synchronous=FULL, so that a commit is on
 // the disk before it is answered (in WAL mode, NORMAL loses the newest commits when the power
-// fails); a busy timeout for the moments in which a command of the program writes from another
-// process. They are in the connection string, so that each new connection has them.
+// fails); syncs by fdatasync, as in the builds of SQLite for Linux, since fsync also writes the
+// times of the file; a busy timeout for the moments in which a command of the program writes from another
+// process. All but fdatasync are in the connection string, so that each new connection has them.
 //
 // After a failed commit or sync the writer closes its connection and opens a new one. It never
 // repeats the COMMIT: the content of the page cache after a failed sync is unknown, and a
@@ -41,6 +42,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"modernc.org/sqlite"
 
 	"github.com/eventgateway/gateway/core"
 	"github.com/eventgateway/gateway/store"
@@ -74,6 +77,8 @@ func openFile(path string, m *marker) (store.Conn, error) {
 	if err := prepareFile(path); err != nil {
 		return nil, err
 	}
+	// For the whole process. An error says that the system has no fdatasync: macOS and Windows.
+	_, _ = sqlite.Fdatasync(true)
 	f, err := identify(path)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func unsynced(calls []call, marker string) string {
 		return "nothing was written to the log before the answer"
 	}
 	synced := first(calls, func(c call) bool {
-		return c.start > written.end && (c.name == "fsync" || c.name == "fdatasync") && strings.HasSuffix(c.file, "-wal")
+		return c.start > written.end && c.name == "fdatasync" && strings.HasSuffix(c.file, "-wal")
 	})
 	switch {
 	case synced == nil || synced.end > answer.start:
@@ -90,8 +90,9 @@ func TestUnsynced(t *testing.T) {
 	pwrite := call{"pwrite64", "/x/gateway.db-wal", "", "4096", 3, 3}
 	sync := call{"fdatasync", "/x/gateway.db-wal", "", "0", 5, 7}
 	write := call{"write", socket, `"HTTP/1.1 202 Accepted`, "99", 9, 9}
-	early, failed, late, elsewhere := write, sync, sync, sync
+	early, failed, late, elsewhere, costly := write, sync, sync, sync, sync
 	early.start, failed.result, late.start, late.end, elsewhere.file = 6, "-1 EIO", 10, 11, "/x/gateway.db"
+	costly.name = "fsync"
 	tests := []struct {
 		name  string
 		calls []call
@@ -101,6 +102,7 @@ func TestUnsynced(t *testing.T) {
 		{"answered while it syncs", []call{read, pwrite, sync, early}, "the log was not synced before the answer"},
 		{"answered before", []call{read, pwrite, write, late}, "the log was not synced before the answer"},
 		{"another file", []call{read, pwrite, elsewhere, write}, "the log was not synced before the answer"},
+		{"synced with the times", []call{read, pwrite, costly, write}, "the log was not synced before the answer"},
 		{"sync failed", []call{read, pwrite, failed, write}, "answered with 202 although the sync returned -1 EIO"},
 		{"nothing written", []call{read, sync, write}, "nothing was written to the log before the answer"},
 		{"no answer", []call{read, pwrite, sync}, "its answer is not in the trace"},

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver of the project's default store
+	driver "modernc.org/sqlite" // of the project's default store
 )
 
 // The tables have the columns that delivery needs, and three indexes for the gateway's nine.
@@ -50,8 +50,10 @@ type sqlite struct {
 }
 
 // openSQLite opens the file and creates the tables. In WAL mode synchronous(FULL) syncs the log
-// at each commit, as the promise of the gateway demands; NORMAL would not.
+// at each commit, as the promise of the gateway demands; NORMAL would not. Where the system has
+// fdatasync, that is the sync of both.
 func openSQLite(path string) (*sqlite, error) {
+	_, _ = driver.Fdatasync(true)
 	options := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", "busy_timeout(5000)"}}
 	db, err := sql.Open("sqlite", "file:"+path+"?"+options.Encode())
 	if err != nil {
