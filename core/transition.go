@@ -160,6 +160,8 @@ type Transition struct {
 	// store notes when the lease of that worker ends: see Step.HeldUntil.
 	Held []ID
 
+	// Attempts end jobs, or leave them as they are. Once a step has succeeded, no later transition
+	// has an attempt of its job.
 	Attempts []AttemptRecord
 	Tokens   []Token
 	Disarm   []ID // steps whose tokens are not valid any more

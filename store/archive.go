@@ -149,17 +149,18 @@ func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]cor
 }
 
 // AttemptsOf returns the attempts of jobs without their responses and exchanges. See core.Archive. Attempts
-// that began in the same millisecond are ordered by number.
+// that began in the same millisecond are ordered by number. The successes are read first, as in
+// Attempts.
 func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]core.Attempt, error) {
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, s.sql.attemptsOf.on(idRows(jobs)...))
+	results, err := s.readBatch(ctx, s.sql.successesOf.on(idRows(jobs)...), s.sql.attemptsOf.on(idRows(jobs)...))
 	if err != nil {
 		return nil, fmt.Errorf("read the attempts of jobs: %w", err)
 	}
 	of := map[core.ID][]core.Attempt{}
-	for _, row := range results[0].Rows {
+	for _, row := range results[1].Rows {
 		r := rowReader{row}
 		attempt, job := r.attempt(), r.id()
 		of[job] = append(of[job], attempt)
@@ -168,6 +169,14 @@ func (s *Store) AttemptsOf(ctx context.Context, jobs []core.ID) (map[core.ID][]c
 		order.Sort(attempts, func(a, b core.Attempt) int {
 			return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Number, b.Number))
 		})
+	}
+	for _, row := range results[0].Rows {
+		r := rowReader{row}
+		job := r.id()
+		if last, ok := decodeSuccess(r.text()); ok {
+			last.Response = ""
+			of[job] = append(of[job], last)
+		}
 	}
 	return of, nil
 }
@@ -191,7 +200,8 @@ const eventSize = 1
 // archiveSQL are the statements of the Archive.
 type archiveSQL struct {
 	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
-	readEvents, jobsOf, attemptsOf, sentBody    statement
+	readEvents, jobsOf, sentBody                statement
+	successesOf, attemptsOf                     statement
 	lastEvent, lastJob, lastRun                 statement
 	lastJobOver, lastRunOver                    statement
 }
@@ -209,9 +219,10 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		lastJobOver: reading("last_job_over", d.sql(`SELECT finished_at FROM jobs{use jobs_finished} WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1`)),
 		lastRunOver: reading("last_run_over", d.sql(`SELECT finished_at FROM runs{use runs_finished} WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1`)),
 
-		readEvents: reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
-		jobsOf:     reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
-		attemptsOf: reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
-		sentBody:   reading("sent_body", d.sql(`SELECT sent_body FROM attempts WHERE job_id = ? AND attempt = ? ORDER BY created_at DESC LIMIT 1`)),
+		readEvents:  reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
+		jobsOf:      reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
+		successesOf: reading("successes_of", d.selectRows(`jobs.id AS job, jobs.success AS success`, "jobs{use PRIMARY}", `jobs.id = r.id AND jobs.success IS NOT NULL`)),
+		attemptsOf:  reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
+		sentBody:    reading("sent_body", d.sql(`SELECT sent_body FROM attempts WHERE job_id = ? AND attempt = ? ORDER BY created_at DESC LIMIT 1`)),
 	}
 }

@@ -84,7 +84,8 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
-//     exchange.go has the form in which an attempt keeps its request and reply.
+//     exchange.go has the form in which an attempt keeps its request and reply, success.go that
+//     in which a job keeps the attempt that completed it.
 //   - Audit: audit.go. The methods that change something for an operator add its statements.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
@@ -170,9 +171,11 @@
 //   - Each Take and each Settle locks gates in the order of lanes. A Settle locks jobs, then
 //     gates. A Take locks gates and skips locked jobs. So no two of them wait for each other.
 //     A Cancel locks jobs alone, and skips locked ones: see cancel.go.
-//   - On PostgreSQL a Settle without failures settles its jobs in the statement that inserts their
-//     attempts, and locks gates before that: those whose count of failures it sets to 0. It can
-//     only wait for a Settle of the same job.
+//   - A Settle whose attempts are kept in their jobs locks gates before jobs: those whose count of
+//     failures it sets to 0. On PostgreSQL so does one that settles jobs in the statement that
+//     inserts their attempts. It can only wait for a Settle of the same job. On MySQL the statement
+//     that changes the gates reads the job under a shared lock, so such a Settle can deadlock with one
+//     of a worker whose lease was taken over. One of them is undone, and sent again.
 //
 // # Held sources
 //

@@ -268,16 +268,25 @@ func pageLimit(limit int) int {
 	return min(limit, core.MaxPage)
 }
 
-// Attempts lists the attempts of a job. See core.Ledger.
+// Attempts lists the attempts of a job. See core.Ledger. The job is read first: once it has a
+// success, no further attempt comes between the two statements.
 func (s *Store) Attempts(ctx context.Context, job core.ID, skip, limit int) ([]core.Attempt, error) {
-	rows, err := s.read(ctx, s.sql.attempts, string(job), int64(pageLimit(limit)), int64(skip))
+	limit = pageLimit(limit)
+	results, err := s.readBatch(ctx, s.sql.success.with(string(job)), s.sql.attempts.with(string(job), int64(limit), int64(skip)))
 	if err != nil {
 		return nil, fmt.Errorf("attempts of job %s: %w", job, err)
 	}
 	var attempts []core.Attempt
-	for _, row := range rows {
+	for _, row := range results[1].Rows {
 		r := rowReader{row}
 		attempts = append(attempts, r.attempt())
+	}
+	for _, row := range results[0].Rows {
+		r := rowReader{row}
+		last, ok := decodeSuccess(r.text())
+		if before := r.number(); ok && skip <= before && before < skip+limit {
+			attempts = append(attempts, last)
+		}
 	}
 	return attempts, nil
 }
@@ -358,7 +367,8 @@ const noAlert = `(lane < 'alert/' OR lane >= 'alert0')`
 
 // ledgerSQL are the statements of the Ledger and of listings.
 type ledgerSQL struct {
-	event, job, attempts, depth, finished, countDone  statement
+	event, job, success, attempts                     statement
+	depth, finished, countDone                        statement
 	sources, sourcesOf, readJobs, eventSources        statement
 	failuresDead, failuresRetryable, waitingBeyond    statement
 	failureTexts                                      statement
@@ -371,8 +381,11 @@ type ledgerSQL struct {
 func newLedgerSQL(d Dialect) ledgerSQL {
 	t := d.sql
 	return ledgerSQL{
-		event:    reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
-		job:      reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
+		event: reading("event", t(`SELECT `+eventStored+` FROM events WHERE id = ?`)),
+		job:   reading("job", t(`SELECT `+jobDetail+` FROM jobs WHERE id = ?`)),
+		// The success of a job, and how many attempts it had before.
+		success: reading("success", t(`SELECT success, (SELECT COUNT(*) FROM attempts{use PRIMARY} WHERE attempts.job_id = jobs.id) AS before_it
+			FROM jobs WHERE id = ? AND success IS NOT NULL`)),
 		attempts: reading("attempts", t(`SELECT `+attemptShown+` FROM attempts WHERE job_id = ? ORDER BY created_at, attempt LIMIT {limit} OFFSET {limit}`)),
 		depth:    walking("depth", t(`SELECT COUNT(*) FROM (SELECT 1 AS one FROM jobs WHERE {in_waiting} LIMIT {limit}) AS counted`)),
 		finished: reading("finished", t(`SELECT `+jobDetail+` FROM jobs{use jobs_finished}

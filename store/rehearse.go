@@ -95,7 +95,8 @@ func (r *rehearsal) deliveries() []Stmt {
 	return append(t.stmts, settle...)
 }
 
-// transitions are the statements of a Transit: the first step ends and the next one begins.
+// transitions are the statements of a Transit: the first step ends and the next one begins. The
+// attempt has an error, so that it is a row.
 func (r *rehearsal) transitions() []Stmt {
 	state := []byte(`"` + rehearsedText() + `"`)
 	return r.transitStmts([]core.Transition{{
@@ -110,7 +111,7 @@ func (r *rehearsal) transitions() []Stmt {
 		Changed:  []core.StepChange{{ID: r.job, Status: core.StepSucceeded, Attempt: 1, Output: state, FinishedAt: r.now}},
 		Jobs:     []core.StepJob{{ID: r.next, DueAt: r.now}},
 		JobsEnd:  []core.JobChange{{ID: r.job, Status: core.Completed, FinishedAt: r.now}},
-		Attempts: []core.AttemptRecord{{JobID: r.job, Lease: core.Lease(r.event), Attempt: core.Attempt{Number: 1, StartedAt: r.now}}},
+		Attempts: []core.AttemptRecord{{JobID: r.job, Lease: core.Lease(r.event), Attempt: core.Attempt{Number: 1, Error: "rehearsal", StartedAt: r.now}}},
 		Tokens:   []core.Token{{Hash: string(r.event), StepID: r.next, ExpiresAt: r.now}},
 	}})
 }

@@ -280,6 +280,8 @@ var schemaSteps = []string{
 	68: `{drop_listed_column done_lane}`,
 	69: `{drop_listed_index jobs_canceled}`,
 	70: `{drop_listed_column canceled_lane}`,
+	// The attempt that completed the job, see success.go; null if it is a row of attempts.
+	71: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} success {text}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.

@@ -177,10 +177,11 @@ func moreEntries(t core.Transition) (rows [][]any) {
 }
 
 // stepAttemptRows are rows of insertStepAttempts, for the attempts without an exchange, or of
-// insertStepRecorded, for those with one.
+// insertStepRecorded, for those with one. Attempts that are kept in their jobs have no row.
 func stepAttemptRows(t core.Transition, recorded bool) (rows [][]any) {
-	for _, a := range t.Attempts {
-		if recorded != (a.Exchange != nil) {
+	for i := range t.Attempts {
+		a := &t.Attempts[i]
+		if recorded != (a.Exchange != nil) || keptIn(&t, a.JobID) == a {
 			continue
 		}
 		row := []any{string(a.JobID), string(a.Lease), int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
@@ -249,7 +250,7 @@ func takenStepRows(t core.Transition) (rows [][]any) {
 // changedJobRows are rows of changeJobs: the jobs of steps that ended or wait again.
 func changedJobRows(t core.Transition) (rows [][]any) {
 	for _, j := range t.JobsEnd {
-		rows = append(rows, append([]any{string(j.Status), millis(j.DueAt), j.Error, millis(j.FinishedAt), string(j.ID)}, holdArgs(t)...))
+		rows = append(rows, append([]any{string(j.Status), millis(j.DueAt), j.Error, millis(j.FinishedAt), successIn(&t, j), string(j.ID)}, holdArgs(t)...))
 	}
 	return rows
 }
@@ -375,7 +376,7 @@ func newTransitSQL(d Dialect) transitSQL {
 		// A job that ends before its first attempt was due at the time for which it waited.
 		// scheduled_at comes first, as in setClaimed.
 		changeJobs: writing("change_jobs", d.updateRows("jobs",
-			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at`,
+			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at, success = COALESCE(r.kept, success)`,
 			`jobs.id = r.id AND `+ifHoldsRun)),
 		insertTokens: writing("insert_tokens", d.insert("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, ownEntry, holdsRun)),
 		disarm:       writing("disarm", d.deleteByIndex("callbacks_step", "callbacks", `callbacks.run_id = r.of AND callbacks.step_id = r.step AND `+ifHoldsRun)),

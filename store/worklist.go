@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -168,10 +169,10 @@ func (s *Store) Settle(ctx context.Context, outcomes ...core.Outcome) (core.Sett
 // after it, if there are any.
 func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int, lanes [][]any) {
 	moves, lanes := s.gateStmts(outcomes)
-	if len(lanes) == 0 && s.sql.settleAtOnce.sql != "" && !slices.ContainsFunc(outcomes, leavesMore) {
+	if len(lanes) == 0 && s.sql.settleAtOnce.sql != "" && !slices.ContainsFunc(outcomes, notAtOnce) {
 		stmts = append(moves, s.settleAtOnce(outcomes))
 	} else {
-		stmts = append(append(s.heldStmts(outcomes), moves...), s.sql.settle.on(settleRows(outcomes)...))
+		stmts = append(append(s.heldStmts(outcomes), moves...), s.settleAll(outcomes))
 	}
 	settled = len(stmts) - 1
 	stmts = append(stmts, s.lineEndStmts(outcomes)...)
@@ -181,18 +182,21 @@ func (s *Store) settleStmts(outcomes []core.Outcome) (stmts []Stmt, settled int,
 	return stmts, settled, lanes
 }
 
-// leavesMore reports whether an outcome leaves more than its job and an attempt without an exchange.
-func leavesMore(o core.Outcome) bool { return o.GivesRise != nil || o.Attempt.Exchange != nil }
+// notAtOnce reports whether an outcome leaves more than its job and a row of attempts without an
+// exchange, or less.
+func notAtOnce(o core.Outcome) bool {
+	return o.GivesRise != nil || o.Attempt.Exchange != nil || keptInJob(&o.Attempt, o.Status)
+}
 
 // settleAtOnce ends the leases and inserts the attempts in one statement, which locks each job once.
 // Outcomes that count as failures, or cause an event, are not settled this way: the lock that comes
 // with an attempt ensures that they leave nothing if the lease is lost before the statement settle. A
 // success may set a count of failures to 0 although its lease is lost in the next moment.
 func (s *Store) settleAtOnce(outcomes []core.Outcome) Stmt {
-	rows := settleRows(outcomes)
-	for i, o := range outcomes {
-		a := o.Attempt
-		rows[i] = append(rows[i], int64(a.StatusCode), a.Response, a.Duration.Milliseconds(), millis(a.StartedAt))
+	rows := make([][]any, len(outcomes))
+	for i := range outcomes {
+		o, a := &outcomes[i], &outcomes[i].Attempt
+		rows[i] = append(settledRow(o), string(o.JobID), string(o.Lease), int64(a.StatusCode), a.Response, a.Duration.Milliseconds(), millis(a.StartedAt))
 	}
 	return s.sql.settleAtOnce.on(rows...)
 }
@@ -207,7 +211,7 @@ func (s *Store) heldStmts(outcomes []core.Outcome) []Stmt {
 			jobs = append(jobs, ready...)
 		}
 	}
-	stmts := []Stmt{s.insertAttempts(outcomes)}
+	stmts := s.insertAttempts(outcomes)
 	if len(events) > 0 {
 		stmts = append(stmts, s.sql.insertEventIf.on(events...))
 	}
@@ -219,19 +223,20 @@ func (s *Store) heldStmts(outcomes []core.Outcome) []Stmt {
 
 // lostOutcomes returns the jobs whose outcomes were not stored, because the lease was lost. The
 // others were stored by this batch or by an earlier sending of it: they have an attempt with
-// the lease.
+// the lease, or their job has its success.
 func (s *Store) lostOutcomes(ctx context.Context, outcomes []core.Outcome) ([]core.ID, error) {
-	leases := make([][]any, len(outcomes))
+	leases, successes := make([][]any, len(outcomes)), make([][]any, len(outcomes))
 	for i, o := range outcomes {
 		leases[i] = []any{string(o.JobID), string(o.Lease)}
+		successes[i] = []any{string(o.Lease), string(o.JobID), successOf(&o.Attempt, o.Status)}
 	}
-	results, err := s.readBatch(ctx, s.sql.settled.on(leases...))
+	results, err := s.readBatch(ctx, s.sql.settled.on(leases...), s.sql.settledSuccess.on(successes...))
 	if err != nil {
 		return nil, fmt.Errorf("settle: %w", err)
 	}
 	type lease struct{ job, lease string }
 	settled := map[lease]bool{}
-	for _, row := range results[0].Rows {
+	for _, row := range slices.Concat(results[0].Rows, results[1].Rows) {
 		r := rowReader{row}
 		settled[lease{r.text(), r.text()}] = true
 	}
@@ -244,18 +249,24 @@ func (s *Store) lostOutcomes(ctx context.Context, outcomes []core.Outcome) ([]co
 	return lost, nil
 }
 
-// insertAttempts inserts the attempts of outcomes. If none has an exchange, the statement does not
-// have its columns: deliveries that record nothing bind no values for it.
-func (s *Store) insertAttempts(outcomes []core.Outcome) Stmt {
-	rows := make([][]any, len(outcomes))
+// insertAttempts inserts the attempts of outcomes that are not kept in their jobs. If none has an
+// exchange, the statement does not have its columns: deliveries that record nothing bind no values
+// for it.
+func (s *Store) insertAttempts(outcomes []core.Outcome) []Stmt {
+	var rows [][]any
 	recorded := slices.ContainsFunc(outcomes, func(o core.Outcome) bool { return o.Attempt.Exchange != nil })
 	for i := range outcomes {
-		rows[i] = attemptRow(&outcomes[i], recorded)
+		if o := &outcomes[i]; !keptInJob(&o.Attempt, o.Status) {
+			rows = append(rows, attemptRow(o, recorded))
+		}
 	}
-	if recorded {
-		return s.sql.insertRecorded.on(rows...)
+	switch {
+	case len(rows) == 0:
+		return nil
+	case recorded:
+		return []Stmt{s.sql.insertRecorded.on(rows...)}
 	}
-	return s.sql.insertAttempt.on(rows...)
+	return []Stmt{s.sql.insertAttempt.on(rows...)}
 }
 
 // attemptRow is a row of insertRecorded, or of insertAttempt.
@@ -269,18 +280,31 @@ func attemptRow(o *core.Outcome, recorded bool) []any {
 	return []any{int64(a.Number), int64(a.StatusCode), a.Error, a.Response, a.Duration.Milliseconds(), millis(a.StartedAt), exchange, body, job, lease}
 }
 
-// settleRows are rows of settle. A finished job has no due time, which takes it out of
-// jobs_waiting.
-func settleRows(outcomes []core.Outcome) [][]any {
+// successAt is the position of the success in a row of settle.
+const successAt = 5
+
+// settleAll ends the leases of outcomes. Of different outcomes of a lease, which callers may send at
+// the same time, the first row of a merged statement counts. The rows are sorted so that it is one
+// whose attempt is a row, which was inserted before. D1 merges no statements.
+func (s *Store) settleAll(outcomes []core.Outcome) Stmt {
 	rows := make([][]any, len(outcomes))
-	for i, o := range outcomes {
-		due, finished := millis(o.DueAt), any(nil)
-		if o.Status.Finished() {
-			due, finished = nil, millis(o.At)
-		}
-		rows[i] = []any{string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished, string(o.JobID), string(o.Lease)}
+	for i := range outcomes {
+		o := &outcomes[i]
+		success, _ := successOf(&o.Attempt, o.Status).(string)
+		rows[i] = append(settledRow(o), success, string(o.JobID), string(o.Lease))
 	}
-	return rows
+	slices.SortStableFunc(rows, func(a, b []any) int { return strings.Compare(a[successAt].(string), b[successAt].(string)) })
+	return s.sql.settle.on(rows...).sortedBy(successAt)
+}
+
+// settledRow has the values of settledJob. A finished job has no due time, which takes it out of
+// jobs_waiting.
+func settledRow(o *core.Outcome) []any {
+	due, finished := millis(o.DueAt), any(nil)
+	if o.Status.Finished() {
+		due, finished = nil, millis(o.At)
+	}
+	return append(make([]any, 0, 11), string(o.Status), int64(o.Attempt.Number), due, o.Attempt.Error, finished)
 }
 
 // Release gives jobs back untried. See core.Worklist. The probe of an open breaker ends first,
@@ -327,12 +351,12 @@ func (s *Store) Recover(ctx context.Context, now time.Time, lanes []core.Lane) (
 // twice.
 const heldGuard = `jobs.id = r.id AND jobs.status = 'running' AND jobs.lease = r.lease`
 
-// settledJob are the assignments of settle.
+// settledJob are the assignments of settle, but for the success.
 const settledJob = `status = r.status, attempt = r#attempt, due_at = r#due_at, lease = NULL, last_error = r.last_error, finished_at = r#finished_at`
 
 // worklistSQL are the statements of the Worklist, except Take's.
 type worklistSQL struct {
-	due, insertAttempt, insertRecorded, insertEventIf, settle, settleAtOnce, settled, release, recover statement
+	due, insertAttempt, insertRecorded, insertEventIf, settle, settleAtOnce, settled, settledSuccess, release, recover statement
 }
 
 func newWorklistSQL(d Dialect) worklistSQL {
@@ -355,12 +379,15 @@ func newWorklistSQL(d Dialect) worklistSQL {
 		insertEventIf: writing("insert_events_if", d.insertIfAbsent("events", eventColumns,
 			`r.event, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at`, "jobs{use PRIMARY}", heldGuard, "id")),
 
-		settle: writing("settle", d.updateRows("jobs", settledJob, heldGuard)),
+		settle: writing("settle", d.updateRows("jobs", settledJob+`, success = NULLIF(r.success, '')`, heldGuard)),
 		settleAtOnce: writing("settle_at_once", d.updateAndInsert("jobs", settledJob, heldGuard,
 			"attempts", attemptColumns, `jobs.id, r.lease, r#attempt, r#status_code, r.last_error, r.response, r#duration_ms, r#started_at`)),
 
 		// The attempts that exist for pairs of job and lease.
 		settled: reading("settled", d.selectRows(`attempts.job_id, attempts.lease`, "attempts", `attempts.job_id = r.id AND attempts.lease = r.lease`)),
+		// The same for jobs that have a success. No two attempts of a job have the same number and
+		// start.
+		settledSuccess: reading("settled_success", d.selectRows(`jobs.id AS job, r.lease AS lease`, "jobs{use PRIMARY}", `jobs.id = r.id AND jobs.success = r.success`)),
 
 		// status comes first: MySQL evaluates SET from left to right and reads the new values.
 		// A job whose earlier attempt failed is shown as retryable again. The job of a step is

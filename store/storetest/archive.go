@@ -63,6 +63,7 @@ var archive = role{name: "Archive", checks: []check{
 	{saysNoAttempts, "", attemptsOfNone},
 	{saysNoReplies, "", attemptsWithoutReplies},
 	{saysNoReplies, "exchanges", attemptsWithoutExchanges},
+	{saysAttempts, "of completed jobs", showSuccesses},
 	{saysExchanges, "", showExchanges},
 	{saysExchanges, "of steps", showStepExchanges},
 	{saysSentBody, "", showSentBody},

@@ -134,6 +134,7 @@ var columnChecks = map[string]string{
 	"jobs.line":         saysAdmitted,
 	"jobs.max_attempts": saysAccept + "/the jobs",
 	"jobs.scheduled_at": saysTake + "/leases",
+	"jobs.success":      saysAttempts + "/of completed jobs",
 	"jobs.status":       saysAccept + "/the jobs",
 
 	"line_places.job_id":    saysNext,

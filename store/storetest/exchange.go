@@ -2,12 +2,16 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/eventgateway/gateway/core"
 )
 
-// Checks of recorded exchanges. Most deliveries record none, so a batch of outcomes may have some
+// Checks of what attempts keep: replies and recorded exchanges. Most deliveries record none, so a batch of outcomes may have some
 // with an exchange and some without.
 
 const (
@@ -64,6 +68,46 @@ func showExchanges(r *rig) {
 	for i, o := range outcomes {
 		o.Attempt.Exchange = bodiless(exchanges[i])
 		r.equal("Attempts", r.attempts(o.JobID), []core.Attempt{o.Attempt})
+	}
+}
+
+// The last attempt of a completed job is listed like the others, whatever its reply, and in its place
+// among the parts of the list.
+func showSuccesses(r *rig) {
+	replies := []string{"", "ok", " 1 2 ", "caf\u00e9 \"quoted\" \u2028", strings.Repeat("a", 512), strings.Repeat("a", 513), strings.Repeat("a", core.MaxResponse)}
+	for failed := range 3 {
+		a := r.arrival(lanes(r.lane, len(replies))...)
+		for i := range a.Jobs {
+			a.Jobs[i].MaxAttempts = failed + 1
+		}
+		r.accepted(a)
+		want := map[core.ID][]core.Attempt{}
+		for n := range failed + 1 {
+			var outcomes []core.Outcome
+			for i, j := range r.take(len(replies)) {
+				o := r.ended(j.Job, core.Retryable)
+				if o.DueAt = r.now.Add(time.Second); n == failed {
+					o = r.ended(j.Job, core.Completed)
+					o.Attempt.Response = replies[i]
+				}
+				o.Attempt.Duration += time.Duration(i) * time.Millisecond
+				outcomes = append(outcomes, o)
+				want[j.ID] = append(want[j.ID], o.Attempt)
+			}
+			r.settle(outcomes...)
+			r.wantIdempotent("Settle", func() { r.settle(outcomes...) })
+			r.now = r.now.Add(time.Second)
+		}
+		summaries := map[core.ID][]core.Attempt{}
+		for id, all := range want {
+			summaries[id] = replyless(slices.Clone(all))
+			for skip := range len(all) + 2 {
+				for limit := 1; limit <= len(all)+1; limit++ {
+					r.equal(fmt.Sprintf("Attempts, %d behind %d", limit, skip), r.someAttempts(id, skip, limit), all[min(skip, len(all)):min(skip+limit, len(all))])
+				}
+			}
+		}
+		r.equal("AttemptsOf", r.attemptsOf(slices.Collect(maps.Keys(want))...), summaries)
 	}
 }
 

@@ -435,6 +435,16 @@ func showAttempts(r *rig) {
 	r.equal("Attempts of an untried job: number", len(r.attempts(r.stock.by["available"].ID)), 0)
 }
 
+// someAttempts returns a part of the attempts of a job.
+func (r *rig) someAttempts(id core.ID, skip, limit int) []core.Attempt {
+	r.Helper()
+	got, err := r.store.Attempts(context.Background(), id, skip, limit)
+	if err != nil {
+		r.Fatalf("Attempts(%s, %d, %d) failed: %v", id, skip, limit, err)
+	}
+	return append([]core.Attempt{}, got...)
+}
+
 // An unknown job has no attempts, which is no error.
 func showNoAttempts(r *rig) {
 	r.equal("Attempts of an unknown job: number", len(r.attempts(r.ids.Next())), 0)
@@ -445,12 +455,8 @@ func showSomeAttempts(r *rig) {
 	id, all := r.stock.by["tried"].ID, r.stock.attempts
 	for skip := range len(all) + 2 {
 		for limit := 1; limit <= len(all)+1; limit++ {
-			got, err := r.store.Attempts(context.Background(), id, skip, limit)
-			if err != nil {
-				r.Fatalf("Attempts(%s, %d, %d) failed: %v", id, skip, limit, err)
-			}
 			from := min(skip, len(all))
-			r.equal(fmt.Sprintf("Attempts, %d behind %d", limit, skip), append([]core.Attempt{}, got...), append([]core.Attempt{}, all[from:min(from+limit, len(all))]...))
+			r.equal(fmt.Sprintf("Attempts, %d behind %d", limit, skip), r.someAttempts(id, skip, limit), append([]core.Attempt{}, all[from:min(from+limit, len(all))]...))
 		}
 	}
 }

@@ -156,7 +156,7 @@ func (m *machine) drawStep(t *rapid.T, u *core.Transition, before []core.Step) {
 }
 
 // drawChange adds changes of a step and of its job to a transition. Each part is drawn by itself,
-// so a job may end without its step and a step without its job.
+// so a job may end without its step and a step without its job. A completed job does not change.
 func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 	if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
 		all := []core.StepStatus{core.StepSucceeded, core.StepFailed, core.StepSkipped, core.StepCanceled}
@@ -168,7 +168,7 @@ func (m *machine) drawChange(t *rapid.T, u *core.Transition, s core.Step) {
 		u.Changed = append(u.Changed, changeOf(s))
 		u.Disarm = append(u.Disarm, s.ID)
 	}
-	if m.model.jobs[s.ID] == nil || rapid.Bool().Draw(t, "its job") {
+	if j := m.model.jobs[s.ID]; j == nil || j.Status == core.Completed || rapid.Bool().Draw(t, "its job") {
 		return
 	}
 	// A job either waits again or ends.

@@ -39,7 +39,7 @@ func EachRunStatement(t *testing.T, s core.Store) {
 		Changed: []core.StepChange{{ID: first.StepID, Status: core.StepSucceeded, Output: []byte(`{}`), Last: true, FinishedAt: r.now}},
 		Jobs:    []core.StepJob{{ID: inner.ID, Status: core.Scheduled, DueAt: r.now.Add(24 * time.Hour)}},
 		JobsEnd: []core.JobChange{{ID: first.StepID, Status: core.Completed, FinishedAt: r.now}},
-		Attempts: []core.AttemptRecord{{JobID: first.StepID, Lease: job.Lease, Attempt: core.Attempt{Number: 1, StatusCode: 200, StartedAt: r.now}},
+		Attempts: []core.AttemptRecord{{JobID: first.StepID, Lease: job.Lease, Attempt: core.Attempt{Number: 1, StatusCode: 500, Error: "status: 500", StartedAt: r.now}},
 			{JobID: first.StepID, Lease: "recorded", Attempt: core.Attempt{Number: 2, StartedAt: r.now, Exchange: exchange("kept")}}},
 		Tokens:   []core.Token{{Hash: token, StepID: inner.ID, ExpiresAt: r.now.Add(leaseTime)}},
 		Receipts: []string{receiptOf(inner.ID)},

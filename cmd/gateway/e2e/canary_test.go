@@ -90,6 +90,7 @@ var canaryHomes = []home{
 	{"answered call", "delivery *", "the reply to a step is the input of the next step"},
 	{"answered call", "database steps.*", "the reply to a step is the input of the next step"},
 	{"answered *", "database attempts.response", "replies of handlers are stored"},
+	{"answered *", "database jobs.success", "replies of handlers are stored"},
 	{"answered *", "file *", "replies of handlers are stored"},
 	{"answered *", "answer GET /api/*", "replies of handlers are shown"},
 	{"answered *", "command inspect*", "replies of handlers are shown"},

@@ -35,16 +35,13 @@ type copied struct {
 	own         [][2]string // the name and the expression of each, see seeding.expression
 }
 
-// seeded are the tables that seedDelivered fills, with all their columns.
+// seeded are the tables that seedDelivered fills, with all their columns. The attempt is in its job.
 var seeded = []copied{
 	{"events", "source, type, content_type, headers, delivery_id, encoding", [][2]string{
 		{"id", "{id E}"}, {"payload", `CONCAT('{"n":', n.i, ',"customer":{"id":"c-', n.i % 1000, '"}}')`}, {"created_at", "{time}"},
 	}},
-	{"jobs", "lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, earlier, line", [][2]string{
+	{"jobs", "lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, earlier, line, success", [][2]string{
 		{"id", "{id J}"}, {"event_id", "{id E}"}, {"created_at", "{time}"}, {"finished_at", "{time}"}, {"scheduled_at", "{time}"},
-	}},
-	{"attempts", "attempt, status_code, error, response, duration_ms, exchange, sent_body", [][2]string{
-		{"job_id", "{id J}"}, {"lease", "{id L}"}, {"created_at", "{time}"},
 	}},
 }
 
@@ -101,14 +98,11 @@ func (s *seeding) piece(c copied, from int) string {
 	for _, own := range c.own {
 		columns, values = append(columns, own[0]), append(values, s.expression(own[0], own[1], from))
 	}
-	original := `t.id = '` + s.job + `'`
-	switch c.table {
-	case "events":
-		original = `t.id = '` + s.event + `'`
-	case "attempts":
-		original = `t.job_id = '` + s.job + `'`
+	original := s.job
+	if c.table == "events" {
+		original = s.event
 	}
-	return fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s FROM %[1]s t CROSS JOIN (%[4]s) n WHERE %s AND n.i < %d ORDER BY n.i`,
+	return fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s FROM %[1]s t CROSS JOIN (%[4]s) n WHERE t.id = '%s' AND n.i < %d ORDER BY n.i`,
 		c.table, strings.Join(columns, ", "), strings.Join(values, ", "), numbersFrom(from), original, s.rows)
 }
 

@@ -56,6 +56,8 @@ type taking struct {
 	until time.Time
 	job   core.ID
 	lease core.Lease
+	// number of the attempt, by which the success of a job is found
+	number int
 }
 
 func newLedger(w *world, h *hospital, r *rand.Rand) *ledger {
@@ -75,7 +77,7 @@ func (l *ledger) taking(generation int) func(jobs []core.TakenJob) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, j := range jobs {
-			l.leases[fmt.Sprint(generation, j.ID)] = taking{began, j.DueAt, j.ID, j.Lease}
+			l.leases[fmt.Sprint(generation, j.ID)] = taking{began, j.DueAt, j.ID, j.Lease, j.Number()}
 		}
 	}
 }
@@ -176,7 +178,8 @@ func (l *ledger) keysOf(step string) (n int) {
 // stored it before.
 func (l *ledger) stored(of taking) bool {
 	found, err := l.conn.Batch(context.Background(), store.Stmt{Name: "stored", Reads: true,
-		SQL: `SELECT attempt FROM attempts WHERE job_id = ? AND lease = ?`, Args: []any{string(of.job), string(of.lease)}})
+		SQL:  `SELECT attempt FROM attempts WHERE job_id = ? AND lease = ? UNION ALL SELECT attempt FROM jobs WHERE id = ? AND success LIKE ?`,
+		Args: []any{string(of.job), string(of.lease), string(of.job), fmt.Sprintf("%d %%", of.number)}})
 	if err != nil {
 		l.t.Error(err)
 		return false

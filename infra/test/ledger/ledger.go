@@ -49,17 +49,22 @@ func Invariants() []Invariant {
 		{"slots of jobs that are gone or finished", `SELECT COUNT(*) FROM line_slots WHERE NOT EXISTS (SELECT 1 FROM jobs
 			WHERE jobs.id = line_slots.job_id AND (jobs.finished_at IS NULL OR jobs.status = 'dead' AND line_slots.stopped_at > 0))`},
 		{"jobs with two slots", `SELECT COUNT(*) FROM (SELECT 1 FROM line_slots GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
-		// An ack leaves no attempt, since its consumer keeps the result. A wait leaves none
-		// either, a step counts its attempts itself, and an operation sends nothing.
+		// A success begins with its number and its status code. An ack leaves no attempt, since its
+		// consumer keeps the result. A wait leaves none either, a step counts its attempts itself, and
+		// an operation sends nothing.
 		{"completed jobs without a successful attempt as their newest", `SELECT COUNT(*) FROM jobs
-			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND lane NOT LIKE 'operation/%' AND NOT EXISTS (SELECT 1 FROM attempts
+			WHERE status = 'completed' AND lane NOT LIKE 'queue/%' AND lane NOT LIKE 'workflow/%' AND lane NOT LIKE 'operation/%'
+				AND COALESCE(success, '') NOT LIKE CONCAT(attempt, ' 2__ %') AND NOT EXISTS (SELECT 1 FROM attempts
 				WHERE job_id = jobs.id AND attempts.attempt = jobs.attempt AND error = '' AND status_code BETWEEN 200 AND 299)`},
 		{"successful attempts of jobs that are not completed", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
 			WHERE error = '' AND status <> 'completed'`},
-		{"jobs that succeeded more than once", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts
-			WHERE error = '' GROUP BY job_id HAVING COUNT(*) > 1) AS again`},
+		{"jobs with a success that are not completed", `SELECT COUNT(*) FROM jobs WHERE success IS NOT NULL AND status <> 'completed'`},
+		{"jobs that succeeded more than once", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts JOIN jobs ON jobs.id = job_id
+			WHERE error = '' GROUP BY job_id HAVING COUNT(*) + COUNT(success) > 1) AS again`},
 		{"attempts of a job with the same number", `SELECT COUNT(*) FROM (SELECT 1 FROM attempts JOIN jobs ON jobs.id = job_id
 			WHERE lane NOT LIKE 'workflow/%' GROUP BY job_id, attempts.attempt HAVING COUNT(*) > 1) AS again`},
+		{"attempts with the number of the success", `SELECT COUNT(*) FROM attempts JOIN jobs ON jobs.id = job_id
+			WHERE lane NOT LIKE 'workflow/%' AND success LIKE CONCAT(attempts.attempt, ' %')`},
 		{"dead jobs with attempts left", `SELECT COUNT(*) FROM jobs WHERE status = 'dead' AND attempt < max_attempts AND lane NOT LIKE 'workflow/%'`},
 		// A step that is canceled before its turn is never attempted.
 		{"jobs with attempts never made", `SELECT COUNT(*) FROM jobs WHERE status IN ('completed', 'dead') AND attempt < 1 AND lane NOT LIKE 'workflow/%'`},

@@ -19,6 +19,7 @@ const soundRows = `
 INSERT INTO events (id, source, type, payload, content_type, headers, created_at) VALUES ('e1', 'app', 't', '', '', '', 1);
 INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at, line) VALUES
 	('done', 'e1', 'handler/a', 'completed', 1, 3, NULL, '', 1, 2, NULL),
+	('kept', 'e1', 'handler/f', 'completed', 2, 3, NULL, '', 1, 2, NULL),
 	('dead', 'e1', 'handler/b', 'dead', 3, 3, NULL, '', 1, 2, NULL),
 	('first', 'e1', 'handler/c', 'retryable', 1, 3, 9, '', 1, NULL, 'handler/c#k'),
 	('second', 'e1', 'handler/d', 'waiting', 0, 3, NULL, '', 1, NULL, 'handler/c#k'),
@@ -26,7 +27,9 @@ INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, las
 	('open', 'e1', 'workflow/w', 'available', 0, 3, 9, '', 1, NULL, NULL);
 INSERT INTO line_slots (line, slot, job_id, reached, stopped_at) VALUES ('handler/c#k', 1, 'first', 0, 0), ('handler/e#k', 1, 'stopper', 0, 2);
 INSERT INTO line_places (line, place, job_id) VALUES ('handler/c#k', 1, 'second');
-INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) VALUES ('done', 'l', 1, 200, '', '', 1, 1);
+INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) VALUES ('done', 'l', 1, 200, '', '', 1, 1),
+	('kept', 'l', 1, 500, 'x', '', 1, 1);
+UPDATE jobs SET success = '2 200 1 1 ok' WHERE id = 'kept';
 INSERT INTO runs (id, workflow, event_id, definition, status, epoch, seq, step, error, created_at) VALUES
 	('r1', 'w', 'e1', '', 'running', 1, 1, '', '', 1), ('r2', 'v', 'e1', '', 'completed', 1, 1, '', '', 1);
 INSERT INTO steps (id, run_id, epoch, branch, path, name, type, status, attempt, error, carry, fan) VALUES
@@ -52,6 +55,8 @@ var breaks = map[string]string{
 	"slots of jobs that are gone or finished":                                                 `UPDATE line_slots SET stopped_at = 0`,
 	"jobs with two slots":                                                                     `INSERT INTO line_slots (line, slot, job_id, reached, stopped_at) VALUES ('handler/c#k', 2, 'first', 0, 0)`,
 	"completed jobs without a successful attempt as their newest":                             `UPDATE attempts SET attempt = 2`,
+	"jobs with a success that are not completed":                                              `UPDATE jobs SET status = 'dead' WHERE id = 'kept'`,
+	"attempts with the number of the success":                                                 `UPDATE attempts SET attempt = 2 WHERE job_id = 'kept'`,
 	"jobs that succeeded more than once":                                                      `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT job_id, 'l2', 2, 200, '', '', 1, 1 FROM attempts`,
 	"attempts of a job with the same number":                                                  `INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at) SELECT job_id, 'l2', 1, 500, 'x', '', 1, 1 FROM attempts`,
 	"dead jobs with attempts left":                                                            `UPDATE jobs SET attempt = 2 WHERE id = 'dead'`,

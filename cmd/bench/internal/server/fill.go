@@ -206,23 +206,25 @@ var undue = []string{
 }
 
 // fillings are the statements of Fill: events, jobs of handlers, messages, jobs of runs,
-// attempts, and the runs with their steps and history. The numbers i select the rare rows.
+// failed attempts, and the runs with their steps and history. The numbers i select the rare rows.
 var fillings = []string{
 	`INSERT INTO events (id, source, type, payload, content_type, headers, delivery_id, created_at)
 	SELECT {id 0}, CASE WHEN i % 2000 = 7 THEN 'seldom' WHEN i % 10 = 0 THEN 'shop' ELSE 'app' END,
 		CASE WHEN i % 500 = 8 THEN 'order.refunded' WHEN i % 10 = 0 THEN 'item.sold' ELSE 'order.created' END,
 		'{"order": ' || CAST(i AS text) || ', "currency": "EUR", "lines": [{"sku": "A-1001", "quantity": 2, "price": 1999}, {"sku": "B-77", "quantity": 1, "price": 540}], "customer": {"name": "Ada Lovelace", "email": "ada@example.com", "country": "GB"}}',
 		'application/json', '', 'd-' || CAST(i AS text), at FROM {n}`,
-	jobColumns + `SELECT {id 1}, {id 0}, CASE WHEN i % 2000 = 7 THEN 'handler/seldom' ELSE 'handler/h' || CAST(i / 100 % {lanes} AS text) END,
+	`INSERT INTO jobs (id, event_id, lane, status, attempt, max_attempts, due_at, last_error, created_at, finished_at, success)
+	SELECT {id 1}, {id 0}, CASE WHEN i % 2000 = 7 THEN 'handler/seldom' ELSE 'handler/h' || CAST(i / 100 % {lanes} AS text) END,
 		CASE i % 100 WHEN 1 THEN 'dead' WHEN {retried} THEN 'retryable' ELSE 'completed' END, 1, CASE i % 100 WHEN 1 THEN 1 ELSE 5 END,
 		CASE i % 100 WHEN {retried} THEN {now} + 7200000 + i END, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 'status 500' ELSE '' END,
-		at, CASE i % 100 WHEN {retried} THEN NULL ELSE at + 20 END FROM {n}`,
+		at, CASE i % 100 WHEN {retried} THEN NULL ELSE at + 20 END,
+		CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN NULL ELSE '1 200 12 ' || CAST(at AS text) || ' ok' END FROM {n}`,
 	jobColumns + `SELECT {id 2}, {id 0}, 'queue/q', CASE i % 500 WHEN {waiting} THEN 'available' ELSE 'completed' END,
 		CASE i % 500 WHEN {waiting} THEN 0 ELSE 1 END, 2147483647, CASE i % 500 WHEN {waiting} THEN at END, '',
 		at, CASE i % 500 WHEN {waiting} THEN NULL ELSE at + 30 END FROM {n} WHERE i % 50 = 3`,
 	jobColumns + `SELECT {id 3}, {id 0}, 'workflow/w', 'completed', 1, 2147483647, NULL, '', at, at + 40 FROM {n} WHERE i % 50 = 4`,
 	`INSERT INTO attempts (job_id, lease, attempt, status_code, error, response, duration_ms, created_at)
-	SELECT {id 1}, {id 4}, 1, CASE WHEN i % 100 < 3 AND i % 100 > 0 THEN 500 ELSE 200 END, '', 'ok', 12, at + 20 FROM {n}`,
+	SELECT {id 1}, {id 4}, 1, 500, 'status 500', 'no', 12, at + 20 FROM {n} WHERE i % 100 < 3 AND i % 100 > 0`,
 	`INSERT INTO runs (id, workflow, event_id, definition, status, epoch, seq, step, error, created_at, started_at, finished_at)
 	SELECT {id 4}, 'w', {id 0}, '', 'completed', 1, 2, '', '', at, at, at + 40 FROM {n} WHERE i % 50 = 4`,
 	`INSERT INTO steps (id, run_id, epoch, branch, path, name, type, status, attempt, error, carry, fan, started_at, finished_at)

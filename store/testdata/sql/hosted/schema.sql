@@ -332,6 +332,9 @@ CREATE TABLE IF NOT EXISTS minutes (
   dead INTEGER NOT NULL,
   PRIMARY KEY (at, lane, process)) WITHOUT ROWID
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN success TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number INTEGER NOT NULL PRIMARY KEY,
   applied_at INTEGER NOT NULL)

@@ -214,11 +214,11 @@ WHERE mine.run_id = r.run_
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = r.status_, due_at = r.due_at_, lease = NULL,
-    last_error = r.error_, finished_at = r.finished_at_
+    last_error = r.error_, finished_at = r.finished_at_, success = COALESCE(r.kept_, success)
 FROM
-  (SELECT column1 AS status_, column2 AS due_at_, column3 AS error_, column4 AS finished_at_, column5 AS id_,
-      column6 AS run_, column7 AS first_, column8 AS mark_
-  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+  (SELECT column1 AS status_, column2 AS due_at_, column3 AS error_, column4 AS finished_at_,
+      column5 AS kept_, column6 AS id_, column7 AS run_, column8 AS first_, column9 AS mark_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1

@@ -58,11 +58,11 @@ ON CONFLICT DO NOTHING
 -- settle
 UPDATE jobs
 SET status = r.status_, attempt = r.attempt_, due_at = r.due_at_, lease = NULL, last_error = r.last_error_,
-    finished_at = r.finished_at_
+    finished_at = r.finished_at_, success = NULLIF(r.success_, '')
 FROM
   (SELECT column1 AS status_, column2 AS attempt_, column3 AS due_at_, column4 AS last_error_,
-      column5 AS finished_at_, column6 AS id_, column7 AS lease_
-  FROM (VALUES (?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
+      column5 AS finished_at_, column6 AS success_, column7 AS id_, column8 AS lease_
+  FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?)/*row*/, (?, ?, ?, ?, ?, ?, ?, ?)/*row*/)) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -75,6 +75,15 @@ FROM
 CROSS JOIN attempts
 WHERE attempts.job_id = r.id_
   AND attempts.lease = r.lease_
+
+-- settled_success
+SELECT jobs.id AS job, r.lease_ AS lease
+FROM
+  (SELECT column1 AS lease_, column2 AS id_, column3 AS success_
+  FROM (VALUES (?, ?, ?)/*row*/, (?, ?, ?)/*row*/)) AS r
+CROSS JOIN jobs
+WHERE jobs.id = r.id_
+  AND jobs.success = r.success_
 
 -- release
 UPDATE jobs

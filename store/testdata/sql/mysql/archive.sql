@@ -21,14 +21,6 @@ FROM
 STRAIGHT_JOIN jobs FORCE INDEX (`jobs_event`)
 WHERE jobs.event_id = r.event_
 
--- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
-FROM
-  (SELECT ? AS id_/*row*/
-  UNION ALL SELECT ?/*row*/) AS r
-STRAIGHT_JOIN attempts FORCE INDEX (`PRIMARY`)
-WHERE attempts.job_id = r.id_
-
 -- sent_body
 SELECT sent_body
 FROM attempts
@@ -36,6 +28,23 @@ WHERE job_id = ?
   AND attempt = ?
 ORDER BY created_at DESC
 LIMIT 1
+
+-- successes_of
+SELECT jobs.id AS job, jobs.success AS success
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
+WHERE jobs.id = r.id_
+  AND jobs.success IS NOT NULL
+
+-- attempts_of
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
+FROM
+  (SELECT ? AS id_/*row*/
+  UNION ALL SELECT ?/*row*/) AS r
+STRAIGHT_JOIN attempts FORCE INDEX (`PRIMARY`)
+WHERE attempts.job_id = r.id_
 
 -- last_event
 SELECT id

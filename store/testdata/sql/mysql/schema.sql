@@ -342,6 +342,9 @@ ALTER TABLE jobs DROP INDEX jobs_canceled
 -- schema_step
 ALTER TABLE jobs DROP COLUMN canceled_lane
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN success LONGBLOB
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

@@ -213,12 +213,12 @@ WHERE mine.run_id = r.run_
 
 -- change_jobs
 UPDATE
-  (SELECT ? AS status_, ? AS due_at_, ? AS error_, ? AS finished_at_, ? AS id_, ? AS run_, ? AS first_,
-      ? AS mark_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+  (SELECT ? AS status_, ? AS due_at_, ? AS error_, ? AS finished_at_, ? AS kept_, ? AS id_, ? AS run_,
+      ? AS first_, ? AS mark_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = r.status_, due_at = r.due_at_, lease = NULL,
-    last_error = r.error_, finished_at = r.finished_at_
+    last_error = r.error_, finished_at = r.finished_at_, success = COALESCE(r.kept_, success)
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1

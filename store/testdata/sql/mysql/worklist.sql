@@ -57,12 +57,12 @@ ON DUPLICATE KEY UPDATE events.id = events.id
 
 -- settle
 UPDATE
-  (SELECT ? AS status_, ? AS attempt_, ? AS due_at_, ? AS last_error_, ? AS finished_at_, ? AS id_,
-      ? AS lease_/*row*/
-  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
+  (SELECT ? AS status_, ? AS attempt_, ? AS due_at_, ? AS last_error_, ? AS finished_at_, ? AS success_,
+      ? AS id_, ? AS lease_/*row*/
+  UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
 STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
 SET status = r.status_, attempt = r.attempt_, due_at = r.due_at_, lease = NULL, last_error = r.last_error_,
-    finished_at = r.finished_at_
+    finished_at = r.finished_at_, success = NULLIF(r.success_, '')
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -75,6 +75,15 @@ FROM
 STRAIGHT_JOIN attempts
 WHERE attempts.job_id = r.id_
   AND attempts.lease = r.lease_
+
+-- settled_success
+SELECT jobs.id AS job, r.lease_ AS lease
+FROM
+  (SELECT ? AS lease_, ? AS id_, ? AS success_/*row*/
+  UNION ALL SELECT ?, ?, ?/*row*/) AS r
+STRAIGHT_JOIN jobs FORCE INDEX (`PRIMARY`)
+WHERE jobs.id = r.id_
+  AND jobs.success = r.success_
 
 -- release
 UPDATE jobs

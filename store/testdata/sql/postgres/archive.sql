@@ -17,12 +17,6 @@ FROM
   (SELECT unnest(?::text[]) AS event_) AS r, jobs
 WHERE jobs.event_id = r.event_
 
--- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
-FROM
-  (SELECT unnest(?::text[]) AS id_) AS r, attempts
-WHERE attempts.job_id = r.id_
-
 -- sent_body
 SELECT sent_body
 FROM attempts
@@ -30,6 +24,19 @@ WHERE job_id = ?
   AND attempt = ?
 ORDER BY created_at DESC
 LIMIT 1
+
+-- successes_of
+SELECT jobs.id AS job, jobs.success AS success
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, jobs
+WHERE jobs.id = r.id_
+  AND jobs.success IS NOT NULL
+
+-- attempts_of
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
+FROM
+  (SELECT unnest(?::text[]) AS id_) AS r, attempts
+WHERE attempts.job_id = r.id_
 
 -- last_event
 SELECT id

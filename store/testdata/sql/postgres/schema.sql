@@ -348,6 +348,9 @@ CREATE TABLE IF NOT EXISTS minutes (
   dead BIGINT NOT NULL,
   PRIMARY KEY (at, lane, process))
 
+-- schema_step
+ALTER TABLE jobs ADD COLUMN IF NOT EXISTS success TEXT
+
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,
   applied_at BIGINT NOT NULL)

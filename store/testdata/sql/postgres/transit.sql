@@ -213,11 +213,11 @@ ORDER BY 3, 4, 1
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = r.status_, due_at = r.due_at_, lease = NULL,
-    last_error = r.error_, finished_at = r.finished_at_
+    last_error = r.error_, finished_at = r.finished_at_, success = COALESCE(r.kept_, success)
 FROM
   (SELECT unnest(?::text[]) AS status_, unnest(?::bigint[]) AS due_at_, unnest(?::text[]) AS error_,
-      unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS id_, unnest(?::text[]) AS run_,
-      unnest(?::bigint[]) AS first_, unnest(?::text[]) AS mark_) AS r
+      unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS kept_, unnest(?::text[]) AS id_,
+      unnest(?::text[]) AS run_, unnest(?::bigint[]) AS first_, unnest(?::text[]) AS mark_) AS r
 WHERE jobs.id = r.id_
   AND EXISTS
   (SELECT 1

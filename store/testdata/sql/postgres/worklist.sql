@@ -58,11 +58,11 @@ ON CONFLICT DO NOTHING
 -- settle
 UPDATE jobs
 SET status = r.status_, attempt = r.attempt_, due_at = r.due_at_, lease = NULL, last_error = r.last_error_,
-    finished_at = r.finished_at_
+    finished_at = r.finished_at_, success = NULLIF(r.success_, '')
 FROM
   (SELECT unnest(?::text[]) AS status_, unnest(?::bigint[]) AS attempt_, unnest(?::bigint[]) AS due_at_,
-      unnest(?::text[]) AS last_error_, unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS id_,
-      unnest(?::text[]) AS lease_) AS r
+      unnest(?::text[]) AS last_error_, unnest(?::bigint[]) AS finished_at_, unnest(?::text[]) AS success_,
+      unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r
 WHERE jobs.id = r.id_
   AND jobs.status = 'running'
   AND jobs.lease = r.lease_
@@ -92,6 +92,13 @@ FROM
   (SELECT unnest(?::text[]) AS id_, unnest(?::text[]) AS lease_) AS r, attempts
 WHERE attempts.job_id = r.id_
   AND attempts.lease = r.lease_
+
+-- settled_success
+SELECT jobs.id AS job, r.lease_ AS lease
+FROM
+  (SELECT unnest(?::text[]) AS lease_, unnest(?::text[]) AS id_, unnest(?::text[]) AS success_) AS r, jobs
+WHERE jobs.id = r.id_
+  AND jobs.success = r.success_
 
 -- release
 UPDATE jobs

@@ -15,11 +15,6 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
 FROM jobs
 WHERE jobs.event_id = ?
 
--- attempts_of
-SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
-FROM attempts
-WHERE attempts.job_id = ?
-
 -- sent_body
 SELECT sent_body
 FROM attempts
@@ -27,6 +22,17 @@ WHERE job_id = ?
   AND attempt = ?
 ORDER BY created_at DESC
 LIMIT 1
+
+-- successes_of
+SELECT jobs.id AS job, jobs.success AS success
+FROM jobs
+WHERE jobs.id = ?
+  AND jobs.success IS NOT NULL
+
+-- attempts_of
+SELECT attempt, status_code, error, '' AS response, duration_ms, created_at, '' AS exchange, job_id
+FROM attempts
+WHERE attempts.job_id = ?
 
 -- last_event
 SELECT id

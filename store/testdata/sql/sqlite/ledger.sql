@@ -15,6 +15,15 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
 FROM jobs
 WHERE id = ?
 
+-- success
+SELECT success,
+  (SELECT COUNT(*)
+  FROM attempts
+  WHERE attempts.job_id = jobs.id) AS before_it
+FROM jobs
+WHERE id = ?
+  AND success IS NOT NULL
+
 -- attempts
 SELECT attempt, status_code, error, response, duration_ms, created_at, exchange
 FROM attempts

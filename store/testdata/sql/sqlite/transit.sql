@@ -155,7 +155,7 @@ WHERE mine.run_id = ?
 -- change_jobs
 UPDATE jobs
 SET scheduled_at = COALESCE(scheduled_at, due_at), status = ?, due_at = ?, lease = NULL, last_error = ?,
-    finished_at = ?
+    finished_at = ?, success = COALESCE(?, success)
 WHERE jobs.id = ?
   AND EXISTS
   (SELECT 1

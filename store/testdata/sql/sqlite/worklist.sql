@@ -41,7 +41,8 @@ ON CONFLICT DO NOTHING
 
 -- settle
 UPDATE jobs
-SET status = ?, attempt = ?, due_at = ?, lease = NULL, last_error = ?, finished_at = ?
+SET status = ?, attempt = ?, due_at = ?, lease = NULL, last_error = ?, finished_at = ?, success = NULLIF(?,
+    '')
 WHERE jobs.id = ?
   AND jobs.status = 'running'
   AND jobs.lease = ?
@@ -51,6 +52,12 @@ SELECT attempts.job_id, attempts.lease
 FROM attempts
 WHERE attempts.job_id = ?
   AND attempts.lease = ?
+
+-- settled_success
+SELECT jobs.id AS job, ? AS lease
+FROM jobs
+WHERE jobs.id = ?
+  AND jobs.success = ?
 
 -- release
 UPDATE jobs
