@@ -16,12 +16,13 @@ import (
 // requests counts requests by route, method and status.
 //
 // Served reads the map without a lock, for each request. Expect copies it under the mutex expect,
-// a few times at a start or a reload.
+// a few times at a start or a reload. The counters of a route are made by its first request or the
+// first scrape: those of all routes would be a thirtieth of the time of a start.
 type requests struct {
 	family   *prometheus.CounterVec
 	expect   sync.Mutex
-	routed   atomic.Pointer[map[route]*replies] // never changes: a larger map replaces it
-	unrouted known[*replies]                    // by method, requests without a route
+	routed   atomic.Pointer[map[route]func() *replies] // never changes: a larger map replaces it
+	unrouted known[*replies]                           // by method, requests without a route
 }
 
 // A route is a pattern of the router with a method.
@@ -50,7 +51,7 @@ func newRequests(f factory) *requests {
 	r := &requests{
 		family: f.counter("http_requests_total", "Requests that were answered, by the pattern of their route.", "route", "method", "status"),
 	}
-	r.routed.Store(&map[route]*replies{})
+	r.routed.Store(&map[route]func() *replies{})
 	r.unrouted = knowing(methods, func(method string) *replies { return r.replies(telemetry.Other, method, unfound) })
 	return r
 }
@@ -64,8 +65,16 @@ func (r *requests) replies(pattern, method string, statuses []int) *replies {
 	return all
 }
 
-// Expect makes the series of a route, unless they exist. The pattern is as the router writes
-// it. The caller calls Expect before the route serves its first request.
+// makeAll makes the counters of all routes.
+func (r *requests) makeAll() {
+	for _, counters := range *r.routed.Load() {
+		counters()
+	}
+}
+
+// Expect gives a route its series, unless it has them. A scrape shows them from then on, also without
+// a request. The pattern is as the router writes it. The caller calls Expect before the route serves
+// its first request.
 func (m *Metrics) Expect(method, pattern string) {
 	m.requests.expect.Lock()
 	defer m.requests.expect.Unlock()
@@ -79,15 +88,17 @@ func (m *Metrics) Expect(method, pattern string) {
 	}
 	// Readers may hold the old map, so it stays as it is.
 	more := maps.Clone(all)
-	more[r] = m.requests.replies(pattern, method, statuses)
+	more[r] = sync.OnceValue(func() *replies { return m.requests.replies(pattern, method, statuses) })
 	m.requests.routed.Store(&more)
 }
 
 // Served counts a request that was answered, by the pattern of its route. The pattern is empty
 // if no route matched.
 func (m *Metrics) Served(pattern, method string, status int) {
-	all := (*m.requests.routed.Load())[route{pattern, method}]
-	if all == nil {
+	var all *replies
+	if counters := (*m.requests.routed.Load())[route{pattern, method}]; counters != nil {
+		all = counters()
+	} else {
 		// The path of such a request is no label: its sender chose it.
 		all = m.requests.unrouted.of(method)
 	}

@@ -123,7 +123,10 @@ func (m *Metrics) Configure(n telemetry.Names) {
 }
 
 // ServeHTTP answers a scrape with all measurements.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.exposition.ServeHTTP(w, r) }
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.requests.makeAll()
+	m.exposition.ServeHTTP(w, r)
+}
 
 // Observe counts a fact. It is a [core.Observer]. Some facts move no number: only the log shows
 // them.
