@@ -98,34 +98,36 @@ func (a *app) connectStore(ctx context.Context, cfg *config.Config) (*store.Stor
 func (a *app) connect(ctx context.Context, cfg *config.Config) (conn store.Conn, d store.Dialect, err error) {
 	// A driver is a package of its own, and this is the only place that chooses one.
 	db := cfg.Database
+	var open func() (store.Conn, error)
 	switch db.Driver {
 	case "sqlite":
-		d = store.SQLite
-		// A server has locked the file, and opens it through the lock.
-		if a.lock != nil {
-			conn, err = a.lock.Open()
-		} else {
-			conn, err = sqlite.Open(db.SQLitePath())
+		d, open = store.SQLite, func() (store.Conn, error) {
+			// A server has locked the file, and opens it through the lock.
+			if a.lock != nil {
+				return a.lock.Open()
+			}
+			return sqlite.Open(db.SQLitePath())
 		}
 	case "postgres":
-		d = store.Postgres
-		conn, err = postgres.Open(ctx, db.URL.Reveal(), db.MaxConnections)
+		d, open = store.Postgres, func() (store.Conn, error) { return postgres.Open(ctx, db.URL.Reveal(), db.MaxConnections) }
 	case "mysql":
-		d = store.MySQL
-		conn, err = mysql.Open(ctx, db.URL.Reveal(), db.MaxConnections)
+		d, open = store.MySQL, func() (store.Conn, error) { return mysql.Open(ctx, db.URL.Reveal(), db.MaxConnections) }
 	case "hosted_sql":
-		d = store.D1
-		conn, err = hosted.Open(ctx, hosted.Options{
-			AccountID:      db.AccountID,
-			DatabaseID:     db.DatabaseID,
-			APIToken:       db.APIToken.Reveal(),
-			Endpoint:       db.HostedSQLEndpoint,
-			API:            a.setting(cfg, "GATEWAY_HOSTED_SQL_API"),
-			MaxConnections: db.MaxConnections,
-		})
+		d, open = store.D1, func() (store.Conn, error) {
+			return hosted.Open(ctx, hosted.Options{
+				AccountID:      db.AccountID,
+				DatabaseID:     db.DatabaseID,
+				APIToken:       db.APIToken.Reveal(),
+				Endpoint:       db.HostedSQLEndpoint,
+				API:            a.setting(cfg, "GATEWAY_HOSTED_SQL_API"),
+				MaxConnections: db.MaxConnections,
+			})
+		}
 	default:
-		err = core.Refuse(core.Invalid, "database.driver: %q is none of sqlite, postgres, mysql, hosted_sql", db.Driver)
+		return nil, d, core.Refuse(core.Invalid, "database.driver: %q is none of sqlite, postgres, mysql, hosted_sql", db.Driver)
 	}
+	go d.Compose() // takes about as long as to connect
+	conn, err = open()
 	return conn, d, err
 }
 

@@ -64,11 +64,17 @@ func (l *Lock) Open() (store.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := reaches(l.path, l.note.mark); err != nil {
-		c.Close()
-		return nil, err
+	mark, err := c.Batch(context.Background(), readMark)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("read the database %s: %w", l.path, err)
+	case rowMark(mark[0]) < l.note.mark:
+		err = behind(l.path)
+	default:
+		return c, nil
 	}
-	return c, nil
+	c.Close()
+	return nil, err
 }
 
 // openFile opens the database, with a marker for a server and with nil for a command. A command

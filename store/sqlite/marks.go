@@ -63,14 +63,11 @@ func (m *marker) expect() {
 	}
 }
 
-// markOf reads the mark of a database.
-func markOf(s *session) (int64, error) {
-	r, err := s.run(store.Stmt{Name: "mark", SQL: "PRAGMA user_version", Reads: true})
-	if err != nil {
-		return 0, err
-	}
-	return r.Rows[0][0].(int64), nil
-}
+// readMark reads the mark of a database.
+var readMark = store.Stmt{Name: "mark", SQL: "PRAGMA user_version", Reads: true}
+
+// rowMark returns the mark that readMark read.
+func rowMark(r store.Result) int64 { return r.Rows[0][0].(int64) }
 
 // A note is the content of the lock file.
 type note struct {

@@ -125,11 +125,11 @@ func reaches(path string, noted int64) error {
 	if _, err := s.conn.(sqlite.FileControl).FileControlPersistWAL("main", 1); err != nil {
 		return fmt.Errorf("keep the log of %s: %w", path, classify(err))
 	}
-	mark, err := markOf(s)
+	r, err := s.run(readMark)
 	if err != nil {
 		return fmt.Errorf("read the database %s: %w", path, err)
 	}
-	if mark < noted {
+	if rowMark(r) < noted {
 		return behind(path)
 	}
 	return nil
