@@ -218,7 +218,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestReportComparesMedians(t *testing.T) {
+func TestReportComparesRounds(t *testing.T) {
 	var r report
 	s := r.section("postgres", "cpu", "tmpfs")
 	s.row(measure{"rate", "events/s", ratioAtLeast(0.8), []string{referenceName, single32Name}})
@@ -231,19 +231,53 @@ func TestReportComparesMedians(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r.print(&out, format{markdown: true})
-	if want := "| rate | events/s | 90.0 | reference, no groups, pool 32 | 101 | 0.89 | >= 0.8x | yes |\n" +
+	if want := "| rate | events/s | 90.0 | reference, no groups, pool 32 | 101 | 0.90 | >= 0.8x | yes |\n" +
 		"| rate | events/s | 90.0 | reference, no groups, pool 10 | 30.0 | 3.00 | >= 4x | no |\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("Markdown lacks %q:\n%s", want, &out)
 	}
 	out.Reset()
 	r.print(&out, format{raw: true})
 	for _, want := range []string{
-		"rate     events/s     90.0  reference, no groups, pool 32         101   0.89  >= 0.8x  yes\n",
+		"rate     events/s     90.0  reference, no groups, pool 32         101   0.90  >= 0.8x  yes\n",
 		"rate, gateway: 90.0, 100, 10.0 events/s\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("table lacks %q:\n%s", want, &out)
 		}
+	}
+}
+
+// TestRatioOfDriftingMachine: a machine that gets faster changes no ratio.
+func TestRatioOfDriftingMachine(t *testing.T) {
+	m := measure{"rate", "events/s", none, []string{referenceName}}
+	s := (&report{}).section("sqlite", "cpu", "tmpfs")
+	for _, speed := range []float64{1, 2, 1.2} {
+		s.add("rate", gatewayName, 80*speed)
+		s.add("rate", referenceName, 100*speed)
+	}
+	if _, got := s.ratio(m); math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("ratio = %v, want 0.8", got)
+	}
+	// The reference became fast a round later: the medians are of different rounds.
+	s = (&report{}).section("sqlite", "cpu", "tmpfs")
+	for i, ours := range []float64{80, 80, 84, 160, 160} {
+		s.add("rate", gatewayName, ours)
+		s.add("rate", referenceName, []float64{100, 100, 190, 200, 200}[i])
+	}
+	if _, got := s.ratio(m); got != 0.8 {
+		t.Errorf("ratio = %v, want 0.8", got)
+	}
+	// Without rounds, the medians are divided.
+	s.add("rate", gatewayName, 84)
+	if _, got := s.ratio(m); math.Abs(got-84.0/190) > 1e-9 {
+		t.Errorf("ratio = %v, want %v", got, 84.0/190)
+	}
+	// A figure of 0 has no ratio.
+	s = (&report{}).section("sqlite", "cpu", "tmpfs")
+	s.add("rate", gatewayName, 1)
+	s.add("rate", referenceName, 0)
+	if _, got := s.ratio(m); !math.IsNaN(got) {
+		t.Errorf("ratio = %v, want none", got)
 	}
 }
 

@@ -61,14 +61,27 @@ func (r *report) overview() (rows [][]string) {
 	return rows
 }
 
-// ratio returns the gateway's figure over that of the best system beside it, NaN without both.
-// A lower figure of an idle system is too small to divide by.
+// ratio returns the gateway's figure over that of the best system beside it, NaN without both: the
+// median of the ratios of the rounds. The systems of a round run after each other, so a machine that
+// is faster in some rounds than in others changes their ratios little. A ratio of medians may be of a
+// slow round and a fast one. If the systems have not as many runs, there are no rounds, and it
+// divides the medians. A lower figure of an idle system is too small to divide by.
 func (s *section) ratio(m measure) (beside string, ratio float64) {
 	name, theirs := s.best(m.label, m.beside)
-	if theirs >= 0.01 {
-		return name, stats.Median(s.values[m.label][gatewayName]) / theirs
+	if !(theirs >= 0.01) {
+		return name, math.NaN()
 	}
-	return name, math.NaN()
+	ours, others := s.values[m.label][gatewayName], s.values[m.label][name]
+	if len(ours) != len(others) {
+		return name, stats.Median(ours) / theirs
+	}
+	var rounds []float64
+	for i, value := range ours {
+		if others[i] >= 0.01 {
+			rounds = append(rounds, value/others[i])
+		}
+	}
+	return name, stats.Median(rounds)
 }
 
 // printOverview writes the table of ratios.
@@ -89,7 +102,7 @@ func (r *report) publish(file string) error {
 		return err
 	}
 	var section strings.Builder
-	fmt.Fprintf(&section, "## %s\n\nWritten by `make bench` on %s. A ratio divides the gateway's figure by the figure of the system beside it. Ratios\nin parentheses miss their goal.\n\n", figuresTitle, time.Now().Format(time.DateOnly))
+	fmt.Fprintf(&section, "## %s\n\nWritten by `make bench` on %s. A ratio divides the gateway's figure by the figure of the system beside it, in\none round; it is the median of all rounds. Ratios in parentheses miss their goal.\n\n", figuresTitle, time.Now().Format(time.DateOnly))
 	for _, line := range r.surroundings() {
 		fmt.Fprintln(&section, "- "+line)
 	}

@@ -168,8 +168,7 @@ func (s *section) best(label string, systems []string) (name string, value float
 	return name, value
 }
 
-// cells returns the row of a measure as texts. It divides medians, and not run by run, since
-// the runs of two systems are not pairs.
+// cells returns the row of a measure as texts: medians, and the ratio.
 func (s *section) cells(m measure) []string {
 	ours := stats.Median(s.values[m.label][gatewayName])
 	name, theirs := s.best(m.label, m.beside)
