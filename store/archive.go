@@ -127,20 +127,25 @@ func (s *Store) eventsOf(ctx context.Context, sizes [][]any) (events []core.Even
 	return events, nil
 }
 
-// JobsOf returns the jobs of events, by jobs_event. See core.Archive.
+// JobsOf returns the jobs of events. See core.Archive.
 func (s *Store) JobsOf(ctx context.Context, events []core.ID) (map[core.ID][]core.Job, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
-	results, err := s.readBatch(ctx, s.sql.jobsOf.on(idRows(events)...))
+	stmts := []Stmt{s.sql.jobsOf.on(idRows(events)...)}
+	if s.sql.laterJobsOf.sql != "" {
+		stmts = append(stmts, s.sql.laterJobsOf.on(idRows(events)...))
+	}
+	results, err := s.readBatch(ctx, stmts...)
 	if err != nil {
 		return nil, fmt.Errorf("read the jobs of events: %w", err)
 	}
 	of := map[core.ID][]core.Job{}
-	for _, row := range results[0].Rows {
-		r := rowReader{row}
-		j := s.withShownStatus(r.jobDetail())
-		of[j.EventID] = append(of[j.EventID], j)
+	for _, part := range results {
+		for _, row := range part.Rows {
+			j := s.readJob(&rowReader{row})
+			of[j.EventID] = append(of[j.EventID], j)
+		}
 	}
 	for _, jobs := range of {
 		order.Sort(jobs, func(a, b core.Job) int { return cmp.Compare(a.ID, b.ID) })
@@ -200,13 +205,17 @@ const eventSize = 1
 // archiveSQL are the statements of the Archive.
 type archiveSQL struct {
 	nthEvent, oldestEvent, eventIDs, eventSizes eventListing
-	readEvents, jobsOf, sentBody                statement
+	readEvents, jobsOf, laterJobsOf, sentBody   statement
 	successesOf, attemptsOf                     statement
 	lastEvent, lastJob, lastRun                 statement
 	lastJobOver, lastRunOver                    statement
 }
 
 func newArchiveSQL(d Dialect) archiveSQL {
+	jobsOf := func(name, where string) statement {
+		return reading(name, d.selectRows(jobDetail, "jobs{use jobs_event}", where))
+	}
+	parts := d.jobsOf(`r.event`)
 	return archiveSQL{
 		nthEvent:    d.eventListing("nth_event", `id`),
 		oldestEvent: d.eventListing("oldest_event", `id`),
@@ -220,7 +229,8 @@ func newArchiveSQL(d Dialect) archiveSQL {
 		lastRunOver: reading("last_run_over", d.sql(`SELECT finished_at FROM runs{use runs_finished} WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1`)),
 
 		readEvents:  reading("read_events", d.selectRows(eventStored, "events{use PRIMARY}", `events.id = r.id`)),
-		jobsOf:      reading("jobs_of", d.selectRows(jobDetail, "jobs{use jobs_event}", `jobs.event_id = r.event`)),
+		jobsOf:      jobsOf("jobs_of", parts[0]),
+		laterJobsOf: d.later(jobsOf("later_jobs_of", parts[len(parts)-1])),
 		successesOf: reading("successes_of", d.selectRows(`jobs.id AS job, jobs.success AS success`, "jobs{use PRIMARY}", `jobs.id = r.id AND jobs.success IS NOT NULL`)),
 		attemptsOf:  reading("attempts_of", d.selectRows(attemptSummary+`, job_id`, "attempts{use PRIMARY}", `attempts.job_id = r.id`)),
 		sentBody:    reading("sent_body", d.sql(`SELECT sent_body FROM attempts WHERE job_id = ? AND attempt = ? ORDER BY created_at DESC LIMIT 1`)),

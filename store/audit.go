@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -141,6 +142,10 @@ func newAuditSQL(d Dialect) auditSQL {
 	any := func(condition, from, key string) string {
 		return `COALESCE((SELECT MAX(CASE WHEN ` + condition + ` THEN 1 ELSE 0 END) FROM ` + from + ` WHERE ` + key + `), 0)`
 	}
+	var canceled []string
+	for _, jobs := range d.jobsOf(`r.event`) {
+		canceled = append(canceled, any(`jobs.status = 'canceled' AND jobs.finished_at = r#at`, `jobs{use jobs_event}`, jobs))
+	}
 	q := auditSQL{
 		audit: entry("audit", ""),
 
@@ -148,8 +153,7 @@ func newAuditSQL(d Dialect) auditSQL {
 		// and the ids of replayed jobs and of events and the marks of transitions are new.
 		auditRetried: entry("audit_retried", any(`jobs.due_at = r#at AND jobs.status IN ('available', 'scheduled', 'retryable')`,
 			`jobs{use PRIMARY}`, `jobs.id = r.job`)+` = 1`),
-		auditCanceled: entry("audit_canceled", any(`jobs.status = 'canceled' AND jobs.finished_at = r#at`,
-			`jobs{use jobs_event}`, `jobs.event_id = r.event`)+` = 1`),
+		auditCanceled: entry("audit_canceled", strings.Join(canceled, ` + `)+` > 0`),
 		auditReplayed: entry("audit_replayed", any(`1 = 1`, `jobs{use PRIMARY}`, `jobs.id = r.job`)+` = 1`),
 		auditAccepted: entry("audit_accepted", any(`1 = 1`, `events{use PRIMARY}`, `events.id = r.event`)+` = 1`),
 		auditMoved:    entry("audit_moved", any(`mine.mark = r.mark`, ownEntry, `mine.run_id = r.run AND mine.seq = r#first`)+` = 1`),

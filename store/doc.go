@@ -84,14 +84,15 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
-//     exchange.go has the form in which an attempt keeps its request and reply, success.go that
+//     jobsof.go finds the jobs of an
+//     event. exchange.go has the form in which an attempt keeps its request and reply, success.go that
 //     in which a job keeps the attempt that completed it.
 //   - Audit: audit.go. The methods that change something for an operator add its statements.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
 //   - OperationLog: operations.go, with its statements in operationsql.go. Minutes: minutes.go.
-//   - Upkeep: schema.go (Migrate), purge.go with purgesize.go, sweep.go, turns.go, rehearse.go
-//     and upkeep.go. timed.go measures the database's clock.
+//   - Upkeep: schema.go (Migrate) with stepnames.go, purge.go with purgesize.go, sweep.go, turns.go,
+//     rehearse.go and upkeep.go. timed.go measures the database's clock.
 //
 // The questions of doctor:
 //

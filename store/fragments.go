@@ -30,6 +30,10 @@ func (d Dialect) sql(text string) string {
 			return fillIn(d.createCanceledSQL, rest)
 		case "create_lists":
 			return fillIn(d.createListsSQL, rest)
+		case "create_later":
+			return fillIn(d.createLaterSQL, rest)
+		case "drop_replaced_index":
+			return fillIn(d.dropReplacedSQL, rest)
 		case "drop_listed_index":
 			return fillIn(d.dropListedIndexSQL, rest)
 		case "drop_listed_column":
@@ -123,6 +127,10 @@ const createDonePartial = "CREATE INDEX IF NOT EXISTS %s ON jobs (lane, id) WHER
 
 // createCanceledPartial creates the partial index of canceled jobs.
 const createCanceledPartial = "CREATE INDEX IF NOT EXISTS %s ON jobs (lane, id) WHERE status = 'canceled'"
+
+// createLaterPartial creates jobs_later, see laterJob. PostgreSQL's indexes do not end with the primary
+// key, and without the id the planner would list an event's jobs by the primary key, through all jobs.
+const createLaterPartial = "CREATE INDEX IF NOT EXISTS %s ON jobs (event_id, id) WHERE " + laterJob
 
 // onLastTry is the condition of jobs_lapsing: a running job that is dead once its lease ends.
 const onLastTry = "status = 'running' AND attempt >= max_attempts"

@@ -129,7 +129,9 @@ func listings(d Dialect) (names []string) {
 	all := reflect.ValueOf(newStatements(d))
 	for _, f := range reflect.VisibleFields(all.Type()) {
 		if f.Type == reflect.TypeFor[listing]() || f.Type == reflect.TypeFor[eventListing]() {
-			names = append(names, all.FieldByIndex(f.Index).FieldByName("name").String())
+			if name := all.FieldByIndex(f.Index).FieldByName("name").String(); name != "" { // some databases have no such listing
+				names = append(names, name)
+			}
 		}
 	}
 	return names
@@ -148,7 +150,7 @@ func sendListings(ctx context.Context, s *Store) {
 	_, _ = s.nthOfType(ctx, []core.EventFilter{kind, kind}, 1)
 	delivery := core.EventFilter{Source: "source", Type: "type", DeliveryID: "delivery"}
 	_, _ = s.nthOfType(ctx, []core.EventFilter{delivery, delivery}, 1)
-	for _, f := range []core.JobFilter{{}, {EventID: id}, {Lane: "lane"}} {
+	for _, f := range []core.JobFilter{{}, {EventID: id}, {EventID: id, Lane: "lane", Status: core.Running}, {Lane: "lane"}} {
 		_, _ = s.Jobs(ctx, f)
 	}
 	for _, status := range core.Statuses() {

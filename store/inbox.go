@@ -288,11 +288,6 @@ const (
 	answerJobs
 )
 
-// jobCount is how many jobs came with an event. A run came with one job; the jobs of its
-// further steps do not count.
-const jobCount = `((SELECT COUNT(*) FROM jobs WHERE jobs.event_id = events.id AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.id = jobs.id)) +
-		(SELECT COUNT(*) FROM runs WHERE runs.event_id = events.id))`
-
 // inboxSQL are the statements of an Accept.
 type inboxSQL struct {
 	insertEvent, insertEncoded, dropBare               statement
@@ -323,15 +318,15 @@ func newInboxSQL(d Dialect) inboxSQL {
 
 		// An event whose jobs all repeat known keys is deleted again. Only the INSERTs tell for
 		// certain which keys are known.
-		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+unreferenced)),
+		dropBare: writing("drop_bare_event", d.deleteRows("events", `events.id = r.id AND `+d.unreferenced())),
 
 		// The event that answers for an arrival: its own one, the one with its delivery id, or
 		// the one of the job with its key. jobs is 0 in the last case, a duplicate, and where
 		// the number needs no count.
-		stored: reading("stored", d.selectRows(`events.id AS arrival, events.id AS event, `+jobCount+` AS jobs`, "events", `events.id = r.id`)),
+		stored: reading("stored", d.selectRows(`events.id AS arrival, events.id AS event, `+d.jobCount()+` AS jobs`, "events", `events.id = r.id`)),
 		delivered: reading("delivered", d.selectRows(`r.id AS arrival, events.id AS event, 0 AS jobs`,
 			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
-		deliveredAs: reading("delivered_as", d.selectRows(`r.id AS arrival, events.id AS event, `+jobCount+` AS jobs`,
+		deliveredAs: reading("delivered_as", d.selectRows(`r.id AS arrival, events.id AS event, `+d.jobCount()+` AS jobs`,
 			"events", `events.source = r.source AND events.delivery_id = r.delivery_id`)),
 		keyedAs: reading("keyed_as", d.selectRows(`r.id AS arrival, jobs.event_id AS event, 0 AS jobs`,
 			"jobs", `jobs.lane = r.lane AND jobs.job_key = r.job_key`)),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/eventgateway/gateway/core"
@@ -40,21 +41,42 @@ func (s *Store) Jobs(ctx context.Context, f core.JobFilter) (core.Page[core.Job]
 // listed by the indexes that contain them. Dead and canceled jobs are few among the newest, and
 // their indexes are in the order of ids. So a listing of them reads no other jobs.
 func (s *Store) jobsBelow(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
-	if f.EventID == "" && (f.Status == core.Dead || f.Status == core.Canceled) {
+	if f.EventID != "" {
+		return s.jobsOfEvent(ctx, f)
+	}
+	if f.Status == core.Dead || f.Status == core.Canceled {
 		return s.jobsByIndex(ctx, f)
 	}
-	if f.EventID == "" && (f.Status != "" || f.Lane != "") {
+	if f.Status != "" || f.Lane != "" {
 		page, err := s.recentJobs(ctx, f)
 		if err == nil && !page.More {
 			page, err = s.jobsByIndex(ctx, f)
 		}
 		return page, err
 	}
-	q := s.sql.jobs.below(f.After)
-	q.and("lane = ?", string(f.Lane))
-	q.and("event_id = ?", string(f.EventID))
-	s.hasStatus(q, f.Status)
-	return pageOf(ctx, s, q, f.Limit, s.readJob)
+	return pageOf(ctx, s, s.sql.jobs.below(f.After), f.Limit, s.readJob)
+}
+
+// jobsOfEvent lists jobs of an event.
+func (s *Store) jobsOfEvent(ctx context.Context, f core.JobFilter) (core.Page[core.Job], error) {
+	var queries []*query
+	list := func(l listing, span jobSpan) {
+		q := l.begin(string(span.event), span.low, min(span.high, pageTop(f.After)), int64(math.MaxInt64))
+		q.and("lane = ?", string(f.Lane))
+		s.hasStatus(q, f.Status)
+		queries = append(queries, q)
+	}
+	first, later := s.dialect.spans(f.EventID)
+	list(s.sql.jobsOfEvent, first)
+	if s.dialect.hasLater() {
+		list(s.sql.jobsOfLater, later)
+	}
+	limit := pageLimit(f.Limit)
+	rows, err := s.merged(ctx, queries, " DESC", limit+1)
+	if err != nil {
+		return core.Page[core.Job]{}, fmt.Errorf("list the jobs of event %s: %w", f.EventID, err)
+	}
+	return paged(rows, limit, s.readJob), nil
 }
 
 // readJob reads a row of jobDetail, with the status that is shown.

@@ -374,7 +374,7 @@ type ledgerSQL struct {
 	failureTexts                                      statement
 	lanesWaiting, lanesDead, lanesDone, lanesCanceled statement
 	events                                            eventListing
-	jobs, jobsNear                                    listing
+	jobs, jobsNear, jobsOfEvent, jobsOfLater          listing
 	jobsWaiting, jobsDead, jobsDone, jobsCanceled     listing
 }
 
@@ -396,8 +396,9 @@ func newLedgerSQL(d Dialect) ledgerSQL {
 		sources:   reading("sources", d.distinctValues(`source`, `events{use events_by_source}`, `1 = 1`)),
 		sourcesOf: reading("sources_of", d.distinctValues(`source`, `events{use events_by_kind}`, `type = ?`)),
 
-		// By the jobs of an event, or by all jobs, the newest first.
-		jobs: listing{"jobs", t(`SELECT ` + jobDetail + ` FROM jobs{use jobs_event, PRIMARY} WHERE id < ?`)},
+		jobs:        listing{"jobs", t(`SELECT ` + jobDetail + ` FROM jobs{use PRIMARY} WHERE id < ?`)},
+		jobsOfEvent: listing{"jobs_of_event", t(jobsIn(inSpan))},
+		jobsOfLater: d.laterListing("jobs_of_later", jobsIn(inSpan+` AND `+laterJob)),
 		jobsNear: listing{"jobs_near", t(`SELECT ` + jobDetail + ` FROM (SELECT ` + jobStored + ` FROM jobs{use PRIMARY} WHERE id < ?
 			ORDER BY id DESC LIMIT {limit}) AS jobs WHERE 1 = 1`)},
 		// In jobs_waiting, the jobs of a lane are in the order of due times. COALESCE keeps the

@@ -378,14 +378,8 @@ const (
 	scannedTime
 )
 
-const (
-	// The condition that no job and no run refers to an event. It uses the indexes jobs_event and
-	// runs_event.
-	unreferenced = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.event_id = events.id) AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.event_id = events.id)`
-
-	// The condition that the job of an attempt is gone.
-	jobGone = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`
-)
+// jobGone is the condition that the job of an attempt is gone.
+const jobGone = `NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = attempts.job_id)`
 
 // runGone is the condition that the run of a row is gone.
 func runGone(table string) string {
@@ -413,14 +407,14 @@ func newPurgeSQL(d Dialect) purgeSQL {
 		// Ids grow with time, so the oldest events come first in the primary key. An event with
 		// jobs yields a row too, with a null id: so the statement reads at most its limit of
 		// events, however many of them have jobs.
-		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+unreferenced+` THEN events.id END AS over_id, events.created_at
+		overEvents: reading("over_events", t(`SELECT events.id AS looked, CASE WHEN events.created_at < ? AND `+d.unreferenced()+` THEN events.id END AS over_id, events.created_at
 			FROM (SELECT id, created_at FROM events{use PRIMARY} WHERE id > ? AND id < ? ORDER BY id LIMIT {limit}) AS events ORDER BY events.id`)),
 
 		// The guard on finished_at keeps a job that a Retry made available since its id was
 		// read. jobGone then keeps the job's attempts.
 		deleteJob:      writing("purge_jobs", d.deleteRows("jobs", `jobs.id = r.id AND jobs.finished_at < r#before AND NOT `+hasSlot)),
 		deleteAttempts: writing("purge_attempts", d.deleteRows("attempts", `attempts.job_id = r.id AND `+jobGone)),
-		deleteEvent:    writing("purge_events", d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+unreferenced)),
+		deleteEvent:    writing("purge_events", d.deleteRows("events", `events.id = r.id AND events.created_at < r#before AND `+d.unreferenced())),
 
 		// The guard on finished_at keeps a run that was redriven since its id was read. runGone
 		// then keeps the run's parts.

@@ -282,6 +282,9 @@ var schemaSteps = []string{
 	70: `{drop_listed_column canceled_lane}`,
 	// The attempt that completed the job, see success.go; null if it is a row of attempts.
 	71: `ALTER TABLE jobs ADD COLUMN {column_if_not_exists} success {text}`,
+	// On PostgreSQL, SQLite and D1 most jobs are found by the block of their event, see jobsof.go.
+	72: `{create_later jobs_later}`,
+	73: `{drop_replaced_index jobs_event}`,
 }
 
 // schemaStepsTable creates the table that records the steps. It is not a step itself.
@@ -326,21 +329,6 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// A SchemaStep is one change of the schema.
-type SchemaStep struct {
-	Number int
-	Name   string // such as "create table events"
-}
-
-// SchemaSteps returns all steps that this version knows, in their order.
-func SchemaSteps() []SchemaStep {
-	all := make([]SchemaStep, 0, len(schemaSteps)-1)
-	for i, sql := range schemaSteps[1:] {
-		all = append(all, SchemaStep{i + 1, stepName(sql)})
-	}
-	return all
-}
-
 // Pending returns the steps that Migrate would run, in their order. It changes nothing.
 func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 	done, err := s.appliedSteps(ctx)
@@ -349,36 +337,6 @@ func (s *Store) Pending(ctx context.Context) ([]SchemaStep, error) {
 	}
 	return slices.DeleteFunc(SchemaSteps(), func(step SchemaStep) bool { return done[int64(step.Number)] }), nil
 }
-
-// stepName derives the name of a step from its statement.
-func stepName(sql string) string {
-	if fragment, ok := strings.CutPrefix(sql, "{"); ok {
-		kind, name, _ := strings.Cut(strings.TrimSuffix(fragment, "}"), " ")
-		switch kind {
-		case "drop_index":
-			_, name = splitIndexName(name)
-			return "drop index " + name
-		case "drop_listed_index":
-			return "drop index " + name + onlyMySQL
-		case "drop_listed_column":
-			return "drop column jobs." + name + onlyMySQL
-		case "create_lists":
-			return "create index " + name + onlyMySQL
-		}
-		return "create index " + name
-	}
-	words := strings.Fields(sql)
-	if words[0] == "ALTER" { // ALTER TABLE name ADD COLUMN {column_if_not_exists} name
-		return "add column " + words[2] + "." + words[6]
-	}
-	if i := slices.Index(words, "INDEX"); i >= 0 {
-		return "create index " + words[i+2] // INDEX {index_if_not_exists} name
-	}
-	return "create table " + words[5] // CREATE TABLE IF NOT EXISTS name
-}
-
-// onlyMySQL ends the name of a step that changes nothing on other databases.
-const onlyMySQL = " (mysql)"
 
 // Schema returns how many steps have run, and how many this version knows. See core.Upkeep.
 func (s *Store) Schema(ctx context.Context) (have, want int, err error) {
@@ -480,9 +438,9 @@ func (s *Store) runSchemaStep(ctx context.Context, n int64) error {
 // recorded and not run. Otherwise a slow process could make the index again after a fast one
 // has dropped it, and leave it there if it dies before the later step.
 func (d Dialect) dropsLater(n int64) bool {
-	index, makes := strings.CutPrefix(strings.TrimSuffix(stepName(schemaSteps[n]), onlyMySQL), "create index ")
+	index, makes := strings.CutPrefix(stepBase(schemaSteps[n]), "create index ")
 	return makes && slices.ContainsFunc(schemaSteps[n+1:], func(later string) bool {
-		return strings.TrimSuffix(stepName(later), onlyMySQL) == "drop index "+index && d.sql(later) != ""
+		return stepBase(later) == "drop index "+index && d.sql(later) != ""
 	})
 }
 

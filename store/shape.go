@@ -141,7 +141,7 @@ func (s *shape) createIndex(w *tokenReader, unique bool) {
 	w.accept("ON")
 	i := &indexShape{table: w.name(), unique: unique, columns: columnsOf(w.parenthesized())}
 	if w.accept("WHERE") {
-		i.condition = strings.Join(w.rest, " ")
+		i.condition = compactSpaces.Replace(strings.Join(w.rest, " "))
 		i.where = normalized(i.condition)
 		w.rest = nil
 	}

@@ -164,7 +164,7 @@ var few = []string{"claimed", "claimed_steps", "attempts", "sent_body", "join_li
 func (p plan) bad() (steps []string) {
 	for _, step := range p.steps {
 		whole := slices.ContainsFunc(large, func(table string) bool { return strings.HasPrefix(step, "SCAN "+table) })
-		along := strings.Contains(step, "INDEX") && p.along() || p.name == "jobs_near" && step == "SCAN jobs" || // over the rows of a LIMIT
+		along := strings.Contains(step, "INDEX") && p.along() || (p.name == "jobs_near" || strings.HasPrefix(p.name, "jobs_of_")) && step == "SCAN jobs" || // over the rows of a LIMIT
 			p.name == "over_events" && step == "SCAN events" || p.name == "all_gates" && step == "SCAN gates"
 		sorts := strings.Contains(step, "TEMP B-TREE") && !slices.Contains(few, p.name)
 		if whole && !along || sorts || strings.Contains(step, "AUTOMATIC") {
@@ -178,7 +178,7 @@ func (p plan) bad() (steps []string) {
 // are.
 func (p plan) most(sql string) int64 {
 	switch {
-	case p.name == "jobs_waiting", p.name == "jobs_in_lines", (p.name == "jobs" || p.name == "runs") && strings.Contains(sql, "status"):
+	case p.name == "jobs_waiting", p.name == "jobs_in_lines", p.name == "runs" && strings.Contains(sql, "status"):
 		return math.MaxInt64 // a search for a status without rows reads the whole index, and jobs_waiting and jobs_in_lines sort all waiting jobs of a lane
 	case p.along():
 		return core.MaxDepth + 5000
@@ -234,10 +234,10 @@ func TestPlans(t *testing.T) {
 		"marks", "insert_mark", "move_mark", "claim_passed", "insert_gates", "admit", "admit_probe", "charge", "refund", "bases", "gates",
 		"succeed", "fail", "end_probe", "close_gates", "hold_lane", "unhold_lanes", "holding", "insert_events_if", "all_gates", "mark_strays", "set_back", "clear_strays",
 		"ack", "extend", "held", "lapsed", "peek", "dead_letters", "tally", "tally_dead", "tally_canceled",
-		"cancel", "canceled", "canceled_event", "jobs_canceled", "jobs_canceled_lanes",
+		"cancel", "canceled", "cancel_later", "canceled_later", "lines_of_event", "lines_of_later", "audit_canceled", "canceled_event", "jobs_canceled", "jobs_canceled_lanes",
 		"events_by_source", "events_by_kind", "nth_event_by_source", "nth_event_by_kind", "oldest_event_by_source", "oldest_event_by_kind", "event_sizes_by_source", "event_sizes_by_kind",
 		"events_by_delivery", "nth_event_by_delivery", "oldest_event_by_delivery", "event_sizes_by_delivery", "event_ids_by_delivery", "sources",
-		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "attempts_of", "finished", "count_done", "replayed", "jobs_near", "read_jobs", "event_sources", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
+		"nth_event", "oldest_event", "event_sizes", "read_events", "jobs_of", "later_jobs_of", "jobs_of_event", "jobs_of_later", "attempts_of", "finished", "count_done", "replayed", "jobs_near", "read_jobs", "event_sources", "jobs_waiting", "jobs_dead", "jobs_done", "jobs_waiting_lanes", "jobs_dead_lanes", "jobs_done_lanes", "sources_of", "event_ids_by_kind", "slice_attempts", "slice_steps", "slice_history", "slice_callbacks", "idle_gates", "insert_turn", "turn", "whose_turn",
 		"drain_waiting", "drain_dead", "drain_jobs", "drain_attempts",
 		"insert_definitions", "insert_runs", "insert_first_steps", "definition", "situations", "claimed_steps", "above_taken",
 		"step_ids", "outline", "step_sizes", "read_steps", "texts_of", "insert_texts", "purge_texts", "survey_open", "survey_failed", "survey_ids", "survey_paths", "survey_leaves",

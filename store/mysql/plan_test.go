@@ -39,7 +39,7 @@ func (e *explainer) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Res
 			return nil, err
 		}
 		p := e.explain(ctx, all[0])
-		if st.Name == "jobs" || strings.HasPrefix(st.Name, "events") || st.Name == "runs" {
+		if st.Name == "jobs" || st.Name == "jobs_of_event" || strings.HasPrefix(st.Name, "events") || st.Name == "runs" {
 			e.add(st.Name, p) // they read along an index until they have found enough rows
 			continue
 		}
@@ -205,7 +205,8 @@ var wanted = map[string]map[string]string{
 	"release":                  {"jobs": "PRIMARY"},
 	"count_dead":               {"jobs": "jobs_lists"},
 	"events":                   {"events": "PRIMARY"},
-	"jobs":                     {"jobs": "PRIMARY jobs_event"},
+	"jobs":                     {"jobs": "PRIMARY"},
+	"jobs_of_event":            {"jobs": "jobs_event"},
 	"jobs_near":                {"jobs": "PRIMARY"},
 	"raise_minutes":            {"minutes": "PRIMARY"},
 	"sum_minutes":              {"minutes": "PRIMARY"},

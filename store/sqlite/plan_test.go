@@ -113,7 +113,8 @@ var listings = map[string][]string{
 	"nth_event": {byID}, "nth_event_by_source": {covered(bySource)}, "nth_event_by_kind": {covered(byKind), byKind}, "event_ids_by_kind": {covered(byKind), byKind},
 	"oldest_event": {byID}, "oldest_event_by_source": {covered(bySource)}, "oldest_event_by_kind": {covered(byKind), byKind},
 	"event_sizes": {byID}, "event_sizes_by_source": {bySource}, "event_sizes_by_kind": {byKind},
-	"jobs": {"SEARCH jobs USING PRIMARY KEY (id<?)", "SEARCH jobs USING INDEX jobs_event (event_id=? AND id<?)"},
+	"jobs": {"SEARCH jobs USING PRIMARY KEY (id<?)"}, "jobs_of_event": {"SEARCH jobs USING PRIMARY KEY (id>? AND id<?)", "CO-ROUTINE jobs", "SCAN jobs"},
+	"jobs_of_later": {"SEARCH jobs USING INDEX jobs_later (event_id=? AND id>? AND id<?)", "CO-ROUTINE jobs", "SCAN jobs"},
 	"runs": {"SEARCH runs USING INDEX sqlite_autoindex_runs_1 (id<?)", "SEARCH runs USING INDEX runs_status (status=? AND id<?)",
 		"SEARCH runs USING INDEX runs_event (event_id=? AND id<?)"},
 }
@@ -147,8 +148,8 @@ var wanted = map[string]string{
 	"tally_canceled": "COVERING INDEX jobs_canceled (lane=?)",
 	"claim_sifted":   "sqlite_autoindex_events_1 (id=?)", "claim_sifted_passed": "sqlite_autoindex_events_1 (id=?)", "park": "sqlite_autoindex_events_1 (id=?)",
 	"peek_sifted": "jobs_waiting", "due_bound": "jobs_waiting", "parked": "jobs_waiting", "return_parked": "jobs_waiting", "begin_ramp": "jobs_waiting",
-	"cancel": "jobs_event (event_id=?)", "canceled": "jobs_event (event_id=?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
-	"finished": "jobs_finished (finished_at>?)", "count_done": "COVERING INDEX jobs_done", "jobs_of": "jobs_event (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
+	"cancel": "PRIMARY KEY (id>? AND id<?)", "canceled": "PRIMARY KEY (id>? AND id<?)", "cancel_later": "jobs_later (event_id=? AND id>? AND id<?)", "canceled_later": "jobs_later (event_id=? AND id>? AND id<?)", "canceled_event": "sqlite_autoindex_events_1 (id=?)",
+	"finished": "jobs_finished (finished_at>?)", "count_done": "COVERING INDEX jobs_done", "jobs_of": "PRIMARY KEY (id>? AND id<?)", "later_jobs_of": "jobs_later (event_id=?)", "attempts_of": "PRIMARY KEY (job_id=?)",
 	"read_events": "sqlite_autoindex_events_1 (id=?)", "replayed": "PRIMARY KEY", "turn": "sqlite_autoindex_turns_1", "whose_turn": "sqlite_autoindex_turns_1",
 	"raise_minutes": "PRIMARY KEY (at=? AND lane=? AND process=?)", "sum_minutes": "PRIMARY KEY (at>? AND at<?)", "purge_minutes": "PRIMARY KEY (at<?)",
 	"received":  "COVERING INDEX events_by_source (source=? AND id>? AND id<?)",
@@ -175,10 +176,10 @@ func fine(name, step string) bool {
 		return name == "depth" && strings.Contains(step, "COVERING INDEX jobs_waiting") || name == "count_done" && strings.Contains(step, "COVERING INDEX jobs_done") ||
 			name == "depth_waiting" && strings.Contains(step, "COVERING INDEX line_places_job") ||
 			name == "retry" && strings.Contains(step, "INDEX jobs_dead") || name == "count_dead" && strings.Contains(step, "INDEX jobs_dead") ||
-			name == "jobs_near" && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
+			(name == "jobs_near" || strings.HasPrefix(name, "jobs_of_")) && step == "SCAN jobs" || name == "over_events" && step == "SCAN events" || // over the rows of a LIMIT
 			name == "all_gates" && step == "SCAN gates" || name == "ping"
 	case listings[name] != nil:
-		return slices.Contains(listings[name], step) || name == "jobs" && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })
+		return slices.Contains(listings[name], step) || strings.HasPrefix(name, "jobs") && slices.ContainsFunc(besides, func(b string) bool { return strings.HasPrefix(step, b) })
 	}
 	return true
 }

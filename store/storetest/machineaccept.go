@@ -17,9 +17,15 @@ func (m *machine) acceptNew(t *rapid.T) {
 	a := core.Arrival{Event: m.event()}
 	a.Event.DeliveryID = rapid.SampledFrom([]string{"", "", "", "d1", "d2"}).Draw(t, "delivery id")
 	a.Event.CreatedAt = m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second}).Draw(t, "due in"))
-	for _, l := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "lanes") {
+	// Intake makes jobs with ids of the event's block, others do not.
+	block, place := core.BlockOf(a.Event.ID)
+	for i, l := range rapid.SliceOfNDistinct(rapid.SampledFrom(m.lanes), 0, 2, rapid.ID).Draw(t, "lanes") {
+		id := m.ids.Next()
+		if rapid.Bool().Draw(t, "id of the event's block") {
+			id = block.At((place + uint32(i) + 1) % core.BlockSize)
+		}
 		a.Jobs = append(a.Jobs, core.NewJob{
-			ID: m.ids.Next(), Lane: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"),
+			ID: id, Lane: l, MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"),
 			Key:   rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(t, "key"),
 			DueAt: m.now.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 2 * time.Second}).Draw(t, "delayed by")),
 			Line:  core.Line{Key: rapid.SampledFrom([]string{"", "", "x", "x", "y"}).Draw(t, "line"), Limit: m.lineLimit(l)},

@@ -44,10 +44,52 @@ func RunMigrations(t *testing.T, d store.Dialect, empty func(t *testing.T) (dial
 		t.Parallel()
 		refuseNewer(t, newStore, empty(t))
 	})
+	t.Run("The jobs of an event are found after the index on events is dropped", func(t *testing.T) {
+		t.Parallel()
+		migrateLater(t, newStore, d, empty(t)())
+	})
 	t.Run("Schema follows each step", func(t *testing.T) {
 		t.Parallel()
 		followSteps(t, newStore, empty(t))
 	})
+}
+
+// beforeLater is the last schema step of the versions that found all jobs of an event by jobs_event.
+const beforeLater = 71
+
+// migrateLater brings a database of such a version up to date. It has a job that was stored with its event
+// and a replayed one.
+func migrateLater(t *testing.T, newStore func(store.Conn) *store.Store, d store.Dialect, c store.Conn) {
+	s, now, ids := newStore(c), core.SystemClock(), core.NewIDs(core.SystemClock)
+	migrated(t, s)
+	block := ids.Block()
+	a := core.Arrival{Event: core.Event{ID: block.At(0), Source: "s", Type: "t", CreatedAt: now}, Jobs: []core.NewJob{{ID: block.At(1), Lane: "queue/a", MaxAttempts: 1}}}
+	again := core.Arrival{Event: core.Event{ID: a.Event.ID}, Jobs: []core.NewJob{{ID: ids.Next(), Lane: "queue/a", MaxAttempts: 1}}}
+	if _, err := s.Accept(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Replay(t.Context(), now, again); err != nil {
+		t.Fatal(err)
+	}
+	back := []store.Stmt{{Name: "forget_steps", SQL: fmt.Sprint("DELETE FROM schema_steps WHERE number > ", beforeLater)}}
+	if d.Name != store.MySQL.Name { // it keeps jobs_event
+		back = append(back, store.Stmt{Name: "drop_later", SQL: "DROP INDEX jobs_later"}, store.Stmt{Name: "make_earlier", SQL: "CREATE INDEX jobs_event ON jobs (event_id, id)"})
+	}
+	if _, err := c.Batch(t.Context(), back...); err != nil {
+		t.Fatal(err)
+	}
+	s = newStore(c)
+	migrated(t, s)
+	if found, err := store.Compare(t.Context(), c, d); err != nil || len(found) > 0 {
+		t.Errorf("Compare after the migration = %v, %v, want no difference", found, err)
+	}
+	of, err := s.JobsOf(t.Context(), []core.ID{a.Event.ID})
+	if err != nil || len(of[a.Event.ID]) != 2 {
+		t.Errorf("JobsOf after the migration = %v, %v, want the first job and the replayed one", of, err)
+	}
+	if got, err := s.Cancel(t.Context(), now, a.Event.ID); err != nil || got.Canceled != 2 {
+		t.Errorf("Cancel after the migration = %+v, %v, want 2 canceled", got, err)
+	}
 }
 
 // followSteps calls Schema and Pending before each step. It migrates by one step at a time, since

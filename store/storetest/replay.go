@@ -31,6 +31,7 @@ var operations = role{name: "Operations", checks: []check{
 	{saysReplay, "", replayJobs},
 	{saysReplay, "runs", replayRuns},
 	{saysReplay, "several times", replayAgain},
+	{saysReplay, "found with the first jobs of the event", replayFound},
 	{saysReplay, "while events are purged", raceReplay},
 	{saysReplayNow, "", replayNow},
 	{saysReplayKeys, "", replayKeys},
@@ -128,6 +129,54 @@ func replayAgain(r *rig) {
 		r.equal("jobs of the event", len(r.jobs(core.JobFilter{EventID: j.EventID}).Items), i+2)
 	}
 	r.take(4)
+}
+
+// The ids of the jobs with which an event is stored are of the event's block, and those of replayed jobs
+// are not. Both are found as the jobs of the event: in pages, by lane and status, by JobsOf, by Cancel,
+// for the answer to a repeated delivery, and by a purge, which keeps an event as long as it has a job.
+func replayFound(r *rig) {
+	mail := core.Lane("queue/mail")
+	a := r.arrival(r.lane, mail, "queue/paper")
+	a.Event.DeliveryID = "once"
+	event := a.Event.ID
+	first := r.accepted(a)
+	beside := r.put() // of another event
+	taken := r.takeOnly(first[0].ID, r.quota(1)).Job
+	r.settle(r.ended(taken, core.Completed))
+	again := r.replayOf(event, []core.Lane{r.lane, mail})
+	r.equal("Replay", r.replay(again), 2)
+	later := r.replayed(again)
+	r.wantJob(later[0])
+
+	all := []core.Job{later[1], later[0], first[2], first[1], first[0]}
+	r.wantJobPages(core.JobFilter{EventID: event}, all)
+	r.wantJobPages(core.JobFilter{EventID: event, Lane: mail}, []core.Job{later[1], first[1]})
+	r.wantJobPages(core.JobFilter{EventID: event, Status: core.Available}, all[:4])
+	r.wantJobPages(core.JobFilter{EventID: event, Lane: r.lane, Status: core.Completed}, all[4:])
+	r.equal("JobsOf", ids(r.jobsOf(event, beside.EventID)[event]), ids(newest(all)))
+	repeat := r.arrival(r.lane)
+	repeat.Event.DeliveryID = "once"
+	r.equal("Accept of the delivery", r.accept(repeat), core.Receipt{EventID: event, Duplicate: true})
+
+	r.now = r.now.Add(time.Second)
+	r.equal("Cancel", r.cancel(event), core.Cancellation{Canceled: 4, Finished: 1})
+	for _, j := range []core.Job{first[1], first[2], later[0], later[1]} {
+		r.wantJob(r.canceled(j))
+	}
+	r.wantJob(beside)
+	r.equal("Purge of the completed job", r.purge(10), 1)
+	r.storedEvent(event)
+
+	last := r.replayOf(event, []core.Lane{mail})
+	r.equal("Replay", r.replay(last), 1)
+	r.now = r.now.Add(time.Second)
+	r.equal("Purge of all jobs but one", r.purge(10), 4)
+	r.wantJobPages(core.JobFilter{EventID: event}, r.replayed(last)[:1])
+	r.storedEvent(event)
+	r.cancel(event)
+	r.now = r.now.Add(time.Millisecond)
+	r.equal("Purge of the last job", r.purge(10), 2)
+	r.wantNoEvent(event)
 }
 
 // raceReplay replays events while they are purged. Each event is either deleted and has no jobs,

@@ -90,8 +90,7 @@ func (r *rig) scaled(n int) int {
 	return n
 }
 
-// event returns a new event. It has all fields except a delivery id, which would make a second
-// event of the test a duplicate.
+// event returns a new event. It has no delivery id, which would make a second event a duplicate.
 func (r *rig) event() core.Event {
 	return core.Event{
 		ID: r.ids.Next(), Source: "shop", Type: "order.created",
@@ -101,12 +100,13 @@ func (r *rig) event() core.Event {
 	}
 }
 
-// arrival returns a new event with a job in each lane. The jobs have no keys, and the budget of
-// maxAttempts.
+// arrival returns a new event with a job in each lane, without keys and with maxAttempts. All ids are of
+// one block, as those that intake makes.
 func (r *rig) arrival(lanes ...core.Lane) core.Arrival {
-	a := core.Arrival{Event: r.event()}
-	for _, l := range lanes {
-		a.Jobs = append(a.Jobs, core.NewJob{ID: r.ids.Next(), Lane: l, MaxAttempts: maxAttempts})
+	a, ids := core.Arrival{Event: r.event()}, r.ids.Block()
+	a.Event.ID = ids.At(0)
+	for i, l := range lanes {
+		a.Jobs = append(a.Jobs, core.NewJob{ID: ids.At(uint32(i + 1)), Lane: l, MaxAttempts: maxAttempts})
 	}
 	return a
 }

@@ -27,9 +27,10 @@ func definition(workflow string) core.Definition {
 // runArrival returns a new event with a run of each workflow. The timeout of each run is an hour.
 // The first steps are named "first".
 func (r *rig) runArrival(workflows ...string) core.Arrival {
-	a := core.Arrival{Event: r.event()}
-	for _, w := range workflows {
-		n := core.NewRun{ID: r.ids.Next(), Workflow: w, Definition: definition(w), StepID: r.ids.Next(), Step: "first", StepType: "http", Timeout: 60 * leaseTime}
+	a, ids := core.Arrival{Event: r.event()}, r.ids.Block()
+	a.Event.ID = ids.At(0)
+	for i, w := range workflows {
+		n := core.NewRun{ID: ids.At(uint32(2*i + 1)), Workflow: w, Definition: definition(w), StepID: ids.At(uint32(2*i + 2)), Step: "first", StepType: "http", Timeout: 60 * leaseTime}
 		a.Runs = append(a.Runs, n)
 		a.Jobs = append(a.Jobs, core.NewJob{ID: n.StepID, Lane: core.WorkflowLane(w), MaxAttempts: core.Unlimited})
 	}

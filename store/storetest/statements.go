@@ -244,6 +244,8 @@ func eachQuestion(r *rig, j core.TakenJob) {
 	for _, s := range core.Statuses() {
 		r.jobs(core.JobFilter{Status: s})
 		r.jobs(core.JobFilter{Status: s, Lane: r.lane})
+		r.jobs(core.JobFilter{EventID: j.Event.ID, Status: s})
+		r.jobs(core.JobFilter{EventID: j.Event.ID, Status: s, Lane: r.lane})
 	}
 	r.jobs(core.JobFilter{Status: core.Completed, After: j.ID}) // not among the newest
 	if err := r.store.Ping(context.Background()); err != nil {

@@ -20,6 +20,24 @@ FROM
   FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
 CROSS JOIN jobs
 WHERE jobs.event_id = r.event_
+  AND jobs.id >= substr(r.event_, 1, 21)
+  AND jobs.id < substr(r.event_, 1, 21) || '~'
+
+-- later_jobs_of
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT column1 AS event_
+  FROM (VALUES (?)/*row*/, (?)/*row*/)) AS r
+CROSS JOIN jobs
+WHERE jobs.event_id = r.event_
+  AND substr(id, 1, 21) <> substr(event_id, 1, 21)
 
 -- sent_body
 SELECT sent_body

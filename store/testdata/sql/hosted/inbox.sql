@@ -21,7 +21,14 @@ WHERE id IN
     AND NOT EXISTS
     (SELECT 1
     FROM jobs
-    WHERE jobs.event_id = events.id)
+    WHERE jobs.event_id = events.id
+      AND jobs.id >= substr(events.id, 1, 21)
+      AND jobs.id < substr(events.id, 1, 21) || '~')
+    AND NOT EXISTS
+    (SELECT 1
+    FROM jobs
+    WHERE jobs.event_id = events.id
+      AND substr(id, 1, 21) <> substr(event_id, 1, 21))
     AND NOT EXISTS
     (SELECT 1
     FROM runs
@@ -97,6 +104,16 @@ ON CONFLICT DO NOTHING
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps
@@ -123,6 +140,16 @@ WHERE events.source = r.source_
 SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps

@@ -280,7 +280,7 @@ WHERE id < ?
 ORDER BY id DESC
 LIMIT ? + 0
 
--- jobs
+-- jobs_of_event
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
@@ -289,9 +289,90 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   (SELECT steps.path
   FROM steps
   WHERE steps.id = jobs.id) AS step
-FROM jobs
-WHERE id < ?
-  AND event_id = ?
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_of_later
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_of_event
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
+ORDER BY id DESC
+LIMIT ? + 0
+
+-- jobs_of_later
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
+  ORDER BY id DESC
+  LIMIT ? + 0) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
 ORDER BY id DESC
 LIMIT ? + 0
 

@@ -50,7 +50,7 @@ FROM
   UNION ALL SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?/*row*/) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.status = 'canceled' AND jobs.finished_at = r.at_ THEN 1 ELSE 0 END)
   FROM jobs FORCE INDEX (`jobs_event`)
-  WHERE jobs.event_id = r.event_), 0) = 1
+  WHERE jobs.event_id = r.event_), 0) > 0
 ON DUPLICATE KEY UPDATE audit.id = audit.id
 
 -- audit_replayed

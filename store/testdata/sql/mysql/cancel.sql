@@ -3,6 +3,8 @@ UPDATE
   (SELECT id AS handle
   FROM jobs FORCE INDEX (`jobs_event`)
   WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
     AND (status IN ('available', 'scheduled', 'waiting', 'retryable') OR status = 'running' AND due_at <= ?)
     AND (lane < 'workflow/' OR lane >= 'workflow0')
   FOR UPDATE SKIP LOCKED) AS picked
@@ -18,17 +20,16 @@ SELECT COUNT(CASE WHEN status = 'canceled' AND finished_at = ? THEN 1 END) AS ca
     'retryable') OR status = 'running' AND due_at <= ? THEN 1 END) AS waiting
 FROM jobs FORCE INDEX (`jobs_event`)
 WHERE event_id = ?
+  AND id >= ?
+  AND id < ?
   AND (lane < 'workflow/' OR lane >= 'workflow0')
-
--- canceled_event
-SELECT id
-FROM events
-WHERE id = ?
 
 -- lines_of_event
 SELECT id, line
 FROM jobs FORCE INDEX (`jobs_event`)
 WHERE event_id = ?
+  AND id >= ?
+  AND id < ?
   AND line IS NOT NULL
 
 -- canceled_places
@@ -42,3 +43,8 @@ WHERE line_places.job_id = r.job_
   (SELECT jobs.status
   FROM jobs
   WHERE jobs.id = r.same_) = 'canceled'
+
+-- canceled_event
+SELECT id
+FROM events
+WHERE id = ?

@@ -275,12 +275,12 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   (SELECT steps.path
   FROM steps
   WHERE steps.id = jobs.id) AS step
-FROM jobs FORCE INDEX (`jobs_event`, `PRIMARY`)
+FROM jobs FORCE INDEX (`PRIMARY`)
 WHERE id < ?
 ORDER BY id DESC
 LIMIT ?
 
--- jobs
+-- jobs_of_event
 SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
     finished_at, earlier, scheduled_at, line,
   (SELECT steps.run_id
@@ -289,9 +289,41 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   (SELECT steps.path
   FROM steps
   WHERE steps.id = jobs.id) AS step
-FROM jobs FORCE INDEX (`jobs_event`, `PRIMARY`)
-WHERE id < ?
-  AND event_id = ?
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs FORCE INDEX (`jobs_event`)
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+ORDER BY id DESC
+LIMIT ?
+
+-- jobs_of_event
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM
+  (SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+      finished_at, earlier, scheduled_at, line
+  FROM jobs FORCE INDEX (`jobs_event`)
+  WHERE event_id = ?
+    AND id >= ?
+    AND id < ?
+  ORDER BY id DESC
+  LIMIT ?) AS jobs
+WHERE 1 = 1
+  AND lane = ?
+  AND status = 'running'
+  AND due_at > ?
 ORDER BY id DESC
 LIMIT ?
 

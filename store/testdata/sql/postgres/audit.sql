@@ -59,7 +59,13 @@ FROM
       unnest(?::text[]) AS event_) AS r
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.status = 'canceled' AND jobs.finished_at = r.at_ THEN 1 ELSE 0 END)
   FROM jobs
-  WHERE jobs.event_id = r.event_), 0) = 1
+  WHERE jobs.event_id = r.event_
+    AND jobs.id >= substr(r.event_, 1, 21)
+    AND jobs.id < substr(r.event_, 1, 21) || '~'), 0) + COALESCE((SELECT MAX(CASE WHEN jobs.status =
+        'canceled' AND jobs.finished_at = r.at_ THEN 1 ELSE 0 END)
+  FROM jobs
+  WHERE jobs.event_id = r.event_
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)), 0) > 0
 ON CONFLICT DO NOTHING
 
 -- audit_replayed

@@ -31,7 +31,14 @@ WHERE events.id = r.id_
   AND NOT EXISTS
   (SELECT 1
   FROM jobs
-  WHERE jobs.event_id = events.id)
+  WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~')
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21))
   AND NOT EXISTS
   (SELECT 1
   FROM runs
@@ -129,6 +136,16 @@ ORDER BY 3, 4, 1
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps
@@ -152,6 +169,16 @@ WHERE events.source = r.source_
 SELECT r.id_ AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps

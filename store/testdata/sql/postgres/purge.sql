@@ -21,7 +21,13 @@ LIMIT ?::bigint
 SELECT events.id AS looked, CASE WHEN events.created_at < ? AND NOT EXISTS
   (SELECT 1
   FROM jobs
-  WHERE jobs.event_id = events.id) AND NOT EXISTS
+  WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~') AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)) AND NOT EXISTS
   (SELECT 1
   FROM runs
   WHERE runs.event_id = events.id) THEN events.id END AS over_id, events.created_at
@@ -68,7 +74,14 @@ WHERE events.id = r.id_
   AND NOT EXISTS
   (SELECT 1
   FROM jobs
-  WHERE jobs.event_id = events.id)
+  WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~')
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21))
   AND NOT EXISTS
   (SELECT 1
   FROM runs

@@ -49,9 +49,6 @@ CREATE UNIQUE INDEX IF NOT EXISTS jobs_key ON jobs (lane, job_key)
 WHERE job_key IS NOT NULL
 
 -- schema_step
-CREATE INDEX IF NOT EXISTS jobs_event ON jobs (event_id, id)
-
--- schema_step
 CREATE INDEX IF NOT EXISTS jobs_dead ON jobs (lane, id)
 WHERE status = 'dead'
 
@@ -350,6 +347,13 @@ CREATE TABLE IF NOT EXISTS minutes (
 
 -- schema_step
 ALTER TABLE jobs ADD COLUMN IF NOT EXISTS success TEXT
+
+-- schema_step
+CREATE INDEX IF NOT EXISTS jobs_later ON jobs (event_id, id)
+WHERE substr(id, 1, 21) <> substr(event_id, 1, 21)
+
+-- schema_step
+DROP INDEX IF EXISTS jobs_event
 
 -- schema_table
 CREATE TABLE IF NOT EXISTS schema_steps (number BIGINT NOT NULL PRIMARY KEY,

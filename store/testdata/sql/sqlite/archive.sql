@@ -14,6 +14,21 @@ SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease
   WHERE steps.id = jobs.id) AS step
 FROM jobs
 WHERE jobs.event_id = ?
+  AND jobs.id >= substr(?1, 1, 21)
+  AND jobs.id < substr(?1, 1, 21) || '~'
+
+-- later_jobs_of
+SELECT id, event_id, lane, job_key, status, attempt, max_attempts, due_at, lease, last_error, created_at,
+    finished_at, earlier, scheduled_at, line,
+  (SELECT steps.run_id
+  FROM steps
+  WHERE steps.id = jobs.id) AS run_id,
+  (SELECT steps.path
+  FROM steps
+  WHERE steps.id = jobs.id) AS step
+FROM jobs
+WHERE jobs.event_id = ?
+  AND substr(id, 1, 21) <> substr(event_id, 1, 21)
 
 -- sent_body
 SELECT sent_body

@@ -33,7 +33,13 @@ INSERT OR FAIL INTO audit (id, actor, role, address, via, action, target, detail
 SELECT ?, ?, ?, ?, ?, ?, ?, ?
 WHERE COALESCE((SELECT MAX(CASE WHEN jobs.status = 'canceled' AND jobs.finished_at = ? THEN 1 ELSE 0 END)
   FROM jobs
-  WHERE jobs.event_id = ?), 0) = 1
+  WHERE jobs.event_id = ?
+    AND jobs.id >= substr(?10, 1, 21)
+    AND jobs.id < substr(?10, 1, 21) || '~'), 0) + COALESCE((SELECT MAX(CASE WHEN jobs.status = 'canceled' AND
+        jobs.finished_at = ?9 THEN 1 ELSE 0 END)
+  FROM jobs
+  WHERE jobs.event_id = ?10
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)), 0) > 0
 ON CONFLICT DO NOTHING
 
 -- audit_replayed

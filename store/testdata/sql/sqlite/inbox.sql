@@ -16,7 +16,14 @@ WHERE events.id = ?
   AND NOT EXISTS
   (SELECT 1
   FROM jobs
-  WHERE jobs.event_id = events.id)
+  WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~')
+  AND NOT EXISTS
+  (SELECT 1
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21))
   AND NOT EXISTS
   (SELECT 1
   FROM runs
@@ -70,6 +77,16 @@ ON CONFLICT DO NOTHING
 SELECT events.id AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps
@@ -90,6 +107,16 @@ WHERE events.source = ?
 SELECT ? AS arrival, events.id AS event, ((SELECT COUNT(*)
   FROM jobs
   WHERE jobs.event_id = events.id
+    AND jobs.id >= substr(events.id, 1, 21)
+    AND jobs.id < substr(events.id, 1, 21) || '~'
+    AND NOT EXISTS
+    (SELECT 1
+    FROM steps
+    WHERE steps.id = jobs.id)) +
+  (SELECT COUNT(*)
+  FROM jobs
+  WHERE jobs.event_id = events.id
+    AND substr(id, 1, 21) <> substr(event_id, 1, 21)
     AND NOT EXISTS
     (SELECT 1
     FROM steps
