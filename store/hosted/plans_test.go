@@ -82,10 +82,12 @@ func (e *explainer) explain(ctx context.Context, st store.Stmt) (steps []string,
 	return steps, nil
 }
 
-// A bill takes the number of rows that each statement read from the last response.
+// A bill takes the number of rows that each statement read from the last response, and counts those that
+// all wrote. D1 counts the entries of indexes as well.
 type bill struct {
 	http.RoundTripper
-	read []int64
+	read    []int64
+	written int64
 }
 
 func (b *bill) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -102,7 +104,8 @@ func (b *bill) RoundTrip(req *http.Request) (*http.Response, error) {
 	var answer struct {
 		Result []struct {
 			Meta struct {
-				RowsRead int64 `json:"rows_read"`
+				RowsRead    int64 `json:"rows_read"`
+				RowsWritten int64 `json:"rows_written"`
 			} `json:"meta"`
 		} `json:"result"`
 	}
@@ -112,6 +115,7 @@ func (b *bill) RoundTrip(req *http.Request) (*http.Response, error) {
 	b.read = nil
 	for _, r := range answer.Result {
 		b.read = append(b.read, r.Meta.RowsRead)
+		b.written += r.Meta.RowsWritten
 	}
 	return resp, nil
 }
