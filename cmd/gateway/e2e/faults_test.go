@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,39 +211,31 @@ func TestPostgresServerFaults(t *testing.T) {
 	}
 }
 
-// An entrance has the statements that occupy needs.
+// An entrance has what occupy needs to know of a server.
 type entrance struct {
+	room       int    // the connections that the hog can have beside that of db
 	shut, open string // refuse new connections of the gateway, and permit them again
 	taken      string // the id of a connection of the gateway
 	end        string // ends the connection with an id
 }
 
-// occupy opens connections until the server accepts no more, and ends those of the gateway. The
-// gateway would replace each of them at once, so it is shut out until it has none. An ended
-// connection counts for a moment more, so it is shut out until none is free for a second. The
-// connections are closed when the fault ends.
+// occupy opens connections until the hog has all that the server permits, and ends those of the
+// gateway. The gateway would replace each of them at once, so it is shut out meanwhile. A connection
+// counts until its process has ended, and while it is refused, so a refusal of the hog does not show
+// that the hog has all. The connections are closed when the fault ends.
 func occupy(t *testing.T, db, hog *sql.DB, e entrance) func() {
 	t.Helper()
 	var taken []*sql.Conn
-	none := func() bool {
-		free := false
+	open := changed(db, e.shut, e.open)(t)
+	wait.For(t, 40*time.Second, "the hog has all connections", func() bool {
 		for c, err := hog.Conn(t.Context()); err == nil; c, err = hog.Conn(t.Context()) {
-			taken, free = append(taken, c), true
+			taken = append(taken, c)
 		}
 		var id sql.NullInt64
-		if err := db.QueryRow(e.taken).Scan(&id); err != nil {
-			return errors.Is(err, sql.ErrNoRows) && !free
+		if db.QueryRow(e.taken).Scan(&id) == nil {
+			_, _ = db.Exec(e.end, id.Int64) // the connection may have ended by itself
 		}
-		_, _ = db.Exec(e.end, id.Int64) // the connection may have ended by itself
-		return false
-	}
-	open := changed(db, e.shut, e.open)(t)
-	since := time.Now()
-	wait.For(t, 40*time.Second, "the gateway has no connection, and gets none", func() bool {
-		if !none() {
-			since = time.Now()
-		}
-		return time.Since(since) > time.Second
+		return len(taken) == e.room
 	})
 	open()
 	return func() {
@@ -271,6 +262,7 @@ func TestPostgresConnectionsTaken(t *testing.T) {
 	st.env = []string{"DATABASE_URL=" + as("gateway")}
 	testFault(t, st, fault{"connections taken", func(t *testing.T) func() {
 		return occupy(t, admin, openSQL(t, "pgx", as("others")).db, entrance{
+			room:  20 - 3 - 1, // without those for superusers and that of admin
 			shut:  `ALTER ROLE gateway CONNECTION LIMIT 0`,
 			open:  `ALTER ROLE gateway CONNECTION LIMIT -1`,
 			taken: `SELECT pid FROM pg_stat_activity WHERE usename = 'gateway'`,
@@ -373,6 +365,7 @@ func TestMySQLServerFaults(t *testing.T) {
 					return s.Thaw
 				}
 				return occupy(t, admin, openSQL(t, "mysql", mysqlDSN(t, address)).db, entrance{
+					room:  20 + 1 - 1, // with that for users with all rights, without that of admin
 					shut:  `ALTER USER gateway@localhost ACCOUNT LOCK`,
 					open:  `ALTER USER gateway@localhost ACCOUNT UNLOCK`,
 					taken: `SELECT id FROM information_schema.processlist WHERE user = 'gateway'`,
