@@ -87,7 +87,9 @@ generate: ## write the Go code of the .proto files anew
 # (LONGEST), three at a time, since the servers of a fourth would take their time from them. The
 # tests of whole programs have deadlines, so the stories, which take longest, have one line of other
 # packages beside them (others). Together they leave some of the processors' time unused, and "make
-# aside" takes it at a low priority. The attacks measure latencies, so they run alone.
+# aside" takes it at a low priority. The functions' tests have the deadlines of functions, a few
+# seconds, and many share one server of D1, which has one thread; the attacks measure latencies. So
+# these two run alone.
 FRESH       := $(if $(filter true,$(CI)),-count=1)
 TESTED      := $(GO) test -tags '$(TAGS)' -ldflags=-w -vet=off -timeout 30m $(FRESH)
 UNRACED     := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory
@@ -106,12 +108,11 @@ ATTACKS     := ^Test(Attack|Burst|LogFlood)
 test: deps ## run everything: all tests, then the race detector; fuzz each target for a moment
 	$(TESTED) -p 3 -parallel 4 $$($(GO) list $(LONGEST) ./... | grep -Ev '/e2e$$|/cmd/bench$$|/($(ONCE))$$')
 	infra/test/beside '$(ASIDE)' $(MAKE) programs
+	$(TESTED) ./functions/e2e
 	$(TESTED) -run '$(ATTACKS)' ./cmd/gateway/e2e
 
 # The tests of whole programs and of servers: the end-to-end stories, and beside them the others, one
-# after the other. The functions' tests have the deadlines of functions, a few seconds, and many share one
-# server of D1, which has one thread: where it gets a tenth of a processor, they fail. So they are the
-# last of them, when there is least beside them.
+# after the other.
 .PHONY: programs stories others
 programs:
 	$(MAKE) -j2 stories others
@@ -121,7 +122,6 @@ others:
 	$(TESTED) ./cmd/bench
 	$(MAKE) race-served
 	$(MAKE) race-programs
-	$(TESTED) ./functions/e2e
 
 # What runs beside them: tests under the race detector that need no database server, since each
 # process of PostgreSQL would get the priority of a whole session; the tests that ONCE needs without
