@@ -48,6 +48,7 @@
 package egress
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -139,6 +140,11 @@ func newTransport(d *net.Dialer, idlePerHost int) *http.Transport {
 			MaxReceiveBufferPerStream: maxReply,
 		},
 	}
+}
+
+// roundTrip sends a delivery and returns the reply, whose body must be closed.
+func (c *Client) roundTrip(ctx context.Context, d *delivery) (*http.Response, error) {
+	return c.transport.RoundTrip(d.request(ctx))
 }
 
 // HTTPClient returns a client for calls that are not deliveries, behind the same guard. It

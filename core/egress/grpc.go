@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 	"time"
 
@@ -146,7 +145,7 @@ func joined(a, b rpcmeta.MD) map[string][]string {
 // request returns the message of a call, and its metadata.
 func (s *grpcSender) request(job *core.TakenJob, l Letter, now time.Time) (*gatewayv1.DeliverRequest, rpcmeta.MD) {
 	e := &job.Event
-	d := &delivery{header: make(http.Header, maxValues+len(e.Headers)), payload: l.Body}
+	d := newDelivery("", nil, l.Body)
 	attributes := map[string]string{}
 	if l.ContentType != "" {
 		attributes["content-type"] = encode(l.ContentType, isPrintable)
@@ -162,13 +161,13 @@ func (s *grpcSender) request(job *core.TakenJob, l Letter, now time.Time) (*gate
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
 	}
-	with := make(rpcmeta.MD, maxValues+len(s.own))
-	for key, values := range d.header {
-		name := strings.ToLower(key)
+	with := make(rpcmeta.MD, len(d.fields)+len(s.own))
+	for _, f := range d.fields {
+		name := strings.ToLower(f.key)
 		if strings.HasPrefix(name, "ce-") {
-			attributes[name] = values[0]
+			attributes[name] = f.value
 		} else {
-			with[name] = values
+			with[name] = []string{f.value}
 		}
 	}
 	maps.Copy(with, s.own)

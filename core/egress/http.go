@@ -1,14 +1,12 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
-	"net/textproto"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -83,12 +81,13 @@ func (c *Client) HTTP(t Target) (worker.Sender, error) {
 		return nil, fmt.Errorf("handler %q: %w", t.Name, err)
 	}
 	return &httpSender{
-		client:   c,
-		template: &http.Request{Method: method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		client: c,
+		method: method,
+		url:    u,
 		fixed: []field{
-			{"User-Agent", []string{c.agent}},
-			{"X-Gateway-Handler", []string{encode(t.Name, isPlain)}},
-			{"Ce-Specversion", []string{"1.0"}},
+			{"User-Agent", c.agent},
+			{"X-Gateway-Handler", encode(t.Name, isPlain)},
+			{"Ce-Specversion", "1.0"},
 		},
 		own:       own,
 		transform: t.Transform,
@@ -98,32 +97,28 @@ func (c *Client) HTTP(t Target) (worker.Sender, error) {
 	}, nil
 }
 
-// A field is a header that is the same for every delivery of a handler.
-type field struct {
-	key    string
-	values []string
-}
-
+// ownHeaders returns the headers of a configuration, sorted by their names.
 func ownHeaders(headers map[string]string) ([]field, error) {
 	var own []field
-	for name, value := range headers {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
 		if err := endpoint.CheckHeader(name, value); err != nil {
 			return nil, fmt.Errorf("header %q %w", name, err)
 		}
-		own = append(own, field{canonical(name), []string{value}})
+		own = append(own, field{canonical(name), value})
 	}
 	return own, nil
 }
 
 // An httpSender delivers to one handler.
 //
-// It uses the transport rather than http.Client, because a delivery must not have
-// redirects, cookies or a second deadline. Copying a template of the request avoids parsing
-// the URL each time.
+// It uses no http.Client, because a delivery must not have redirects, cookies or a second
+// deadline.
 type httpSender struct {
 	client     *Client
-	template   *http.Request
-	fixed, own []field
+	method     string
+	url        *url.URL
+	fixed, own []field        // the same for every delivery
 	transform  *expr.Template // nil: the payload unchanged
 	signer     *signer        // nil: unsigned
 	recorder   *recorder      // nil: no exchange is kept
@@ -134,17 +129,17 @@ type httpSender struct {
 // may answer before the transport has sent all of it.
 func (s *httpSender) Send(ctx context.Context, job core.TakenJob) worker.Reply {
 	now := s.client.clock()
-	letter, err := compose(s.transform, s.template.Method, &job.Event)
+	letter, err := compose(s.transform, s.method, &job.Event)
 	if err != nil {
 		return untransformed(err)
 	}
-	request := s.request(ctx, &job, letter, now)
-	resp, err := s.client.transport.RoundTrip(request)
-	exchange := s.recorder.sent(request.Method, request.URL, request.Header, letter.Body, s.made)
+	d := s.delivery(&job, letter, now)
+	resp, err := s.client.roundTrip(ctx, d)
+	exchange := s.recorder.delivered(d, s.made)
 	if err != nil {
 		return worker.Reply{Error: explain(ctx, err, now), Exchange: exchange}
 	}
-	s.recorder.answered(exchange, request.URL, resp.Header)
+	s.recorder.answered(exchange, d.url, resp.Header)
 	reply := read(resp, now)
 	reply.Exchange = exchange
 	return reply
@@ -155,12 +150,10 @@ func unsendable(why string) worker.Reply {
 	return worker.Reply{Error: clean(why, maxError), Final: true, Unsent: true}
 }
 
-func (s *httpSender) request(ctx context.Context, job *core.TakenJob, l Letter, now time.Time) *http.Request {
-	r := s.template.WithContext(ctx)
-	d := &delivery{header: make(http.Header, len(s.fixed)+len(s.own)+len(job.Event.Headers)+maxValues), payload: l.Body}
-	for _, f := range s.fixed {
-		d.header[f.key] = f.values
-	}
+func (s *httpSender) delivery(job *core.TakenJob, l Letter, now time.Time) *delivery {
+	d := newDelivery(s.method, s.url, l.Body)
+	d.again = true
+	d.setAll(s.fixed)
 	d.describe(job, job.Number())
 	d.describeCloudEvent(&job.Event)
 	d.trace(s.client.spanOf(job), &job.Event)
@@ -170,135 +163,6 @@ func (s *httpSender) request(ctx context.Context, job *core.TakenJob, l Letter, 
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
 	}
-	for _, f := range s.own {
-		d.header[f.key] = f.values
-	}
-	r.Header = d.header
-	if len(d.payload) > 0 {
-		r.ContentLength = int64(len(d.payload))
-		r.Body, _ = d.body()
-		r.GetBody = d.body
-	}
-	return r
-}
-
-// maxValues is how many headers of its own a delivery has, with some room for headers of
-// the event.
-const maxValues = 18
-
-// A delivery is the content of one request. Its header values share one array.
-type delivery struct {
-	header  http.Header
-	payload []byte
-	values  [maxValues]string
-	used    int
-}
-
-// set sets a header under its canonical key.
-func (d *delivery) set(key, value string) {
-	if d.used == len(d.values) {
-		d.header[key] = []string{value}
-		return
-	}
-	d.values[d.used] = value
-	d.used++
-	d.header[key] = d.values[d.used-1 : d.used : d.used]
-}
-
-// body makes a reader of the payload. net/http recognises its type as in memory, so that
-// headers and body leave in one packet. A request of which nothing was written can move to
-// another connection, since body can be called again.
-func (d *delivery) body() (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(d.payload)), nil
-}
-
-func (d *delivery) describe(job *core.TakenJob, attempt int) {
-	d.set("X-Gateway-Event-Id", string(job.Event.ID))
-	d.set("X-Gateway-Job-Id", string(job.ID))
-	d.set("X-Gateway-Attempt", strconv.Itoa(attempt))
-	d.set(core.HopsHeader, job.Event.NextHop())
-	d.set("X-Gateway-Event-Type", encode(job.Event.Type, isPlain))
-	d.set("X-Gateway-Source", encode(job.Event.Source, isPlain))
-}
-
-// timeLayout is RFC 3339 in UTC with milliseconds, the precision of an event's time.
-const timeLayout = "2006-01-02T15:04:05.000Z"
-
-// describeCloudEvent sets the attributes of a CloudEvent in binary mode:
-// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/http-protocol-binding.md.
-// A received CloudEvent is passed on unchanged, without added attributes. For any other
-// event the gateway sets the attributes, and keeps the event's extension attributes.
-func (d *delivery) describeCloudEvent(e *core.Event) {
-	foreign := isCloudEvent(e.Headers)
-	if !foreign {
-		d.set("Ce-Id", string(e.ID))
-		d.set("Ce-Source", "/sources/"+encode(e.Source, isPlain))
-		d.set("Ce-Type", encode(e.Type, isPlain))
-		d.set("Ce-Time", e.CreatedAt.UTC().Format(timeLayout))
-	}
-	for name, value := range e.Headers {
-		attribute, ok := strings.CutPrefix(name, "ce-")
-		if ok && passes(attribute, foreign) {
-			// The sender of the event encoded the value. Only bytes that a header cannot
-			// hold are encoded here.
-			d.set(textproto.CanonicalMIMEHeaderKey(name), encode(value, isPrintable))
-		}
-	}
-}
-
-func isCloudEvent(headers map[string]string) bool {
-	for _, required := range []string{"ce-specversion", "ce-id", "ce-source", "ce-type"} {
-		if headers[required] == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// passes reports whether a received attribute is passed on. Binary mode has no
-// datacontenttype: the content type replaces it.
-func passes(attribute string, foreign bool) bool {
-	switch attribute {
-	case "", "datacontenttype":
-		return false
-	case "specversion", "id", "source", "type", "time":
-		return foreign
-	}
-	return eachByte(attribute, isAlphanumeric)
-}
-
-// trace sends the span of the call to the receiver. Without a span it sends no tracestate.
-func (d *delivery) trace(parent string, e *core.Event) {
-	if parent == "" {
-		return
-	}
-	d.set("Traceparent", parent)
-	if state := e.Headers[core.Tracestate]; isTracestate(state) {
-		d.set("Tracestate", state)
-	}
-}
-
-// spanOf returns the traceparent of the call for which a job was taken; empty if there is
-// none. It is the span of the attempt. A gateway that makes no spans sends the span that
-// came with the event.
-func (c *Client) spanOf(job *core.TakenJob) string {
-	parent := job.Event.Headers[core.Traceparent]
-	span, ok := core.ParseSpan(parent)
-	step := job.Situation.Step.ID
-	switch {
-	case !ok:
-		return ""
-	case !c.traced:
-		return parent
-	case step != "":
-		return span.StepAttempt(step, job.Number()).String()
-	}
-	return span.Attempt(job.Job).String()
-}
-
-func (d *delivery) sign(s *signer, id string, now time.Time) {
-	timestamp := strconv.FormatInt(now.Unix(), 10)
-	d.set("Webhook-Id", id)
-	d.set("Webhook-Timestamp", timestamp)
-	d.set("Webhook-Signature", s.sign(id, timestamp, d.payload))
+	d.setAll(s.own)
+	return d
 }

@@ -100,6 +100,14 @@ func (r *recorder) hide(texts ...string) {
 	slices.SortFunc(r.hidden, func(a, b string) int { return len(b) - len(a) })
 }
 
+// delivered returns the exchange of a delivery; see sent.
+func (r *recorder) delivered(d *delivery, made bool) *core.Exchange {
+	if r == nil {
+		return nil
+	}
+	return r.sent(d.method, d.url, d.header(), d.payload, made)
+}
+
 // sent returns the exchange of a request. made says that the body is not the event's payload.
 func (r *recorder) sent(method string, u *url.URL, header map[string][]string, body []byte, made bool) *core.Exchange {
 	if r == nil {

@@ -36,7 +36,7 @@ func (c *Client) Steps(secrets []string, record core.Recording) (runner.Caller, 
 	return &stepCaller{client: c, signer: signer, recorder: newRecorder(record, nil, secrets)}, nil
 }
 
-// A stepCaller makes the calls of all steps. It uses the transport for the same reasons as
+// A stepCaller makes the calls of all steps. It uses no http.Client for the same reasons as
 // httpSender.
 type stepCaller struct {
 	client *Client
@@ -48,17 +48,17 @@ type stepCaller struct {
 // Call implements [runner.Caller].
 func (s *stepCaller) Call(ctx context.Context, r workflow.Request, job core.TakenJob) runner.Answer {
 	now := s.client.clock()
-	request, err := s.request(ctx, r, &job, now)
+	d, err := s.delivery(r, &job, now)
 	if err != nil {
 		return runner.Answer{Error: clean("blocked: "+err.Error(), maxError)}
 	}
-	resp, err := s.client.transport.RoundTrip(request)
+	resp, err := s.client.roundTrip(ctx, d)
 	recorder := s.recorder.with(r.Headers)
-	exchange := recorder.sent(request.Method, request.URL, request.Header, r.Body, true)
+	exchange := recorder.delivered(d, true)
 	if err != nil {
 		return runner.Answer{Error: explain(ctx, err, now), Exchange: exchange}
 	}
-	recorder.answered(exchange, request.URL, resp.Header)
+	recorder.answered(exchange, d.url, resp.Header)
 	answer := answerOf(ctx, resp, now)
 	answer.Exchange = exchange
 	return answer
@@ -73,10 +73,10 @@ func answerOf(ctx context.Context, resp *http.Response, now time.Time) runner.An
 	return runner.Answer{StatusCode: reply.StatusCode, Error: reply.Error, Response: reply.Response, RetryAfter: reply.RetryAfter}
 }
 
-// request makes the request. It has no GetBody, and net/http does not recognise the
-// spelling of its key. So nothing sends the request a second time, unless its method is GET:
+// delivery makes the request. net/http gets no copy of its body, and does not recognise the
+// spelling of its key. So it does not send the request a second time, unless its method is GET:
 // see "Dead connections" in the package comment.
-func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.TakenJob, now time.Time) (*http.Request, error) {
+func (s *stepCaller) delivery(r workflow.Request, job *core.TakenJob, now time.Time) (*delivery, error) {
 	u, err := endpoint.ParseURL(r.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the url %w", err)
@@ -85,8 +85,8 @@ func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{header: make(http.Header, len(own)+maxValues), payload: r.Body}
-	d.header["User-Agent"] = []string{s.client.agent}
+	d := newDelivery(r.Method, u, r.Body)
+	d.set("User-Agent", s.client.agent)
 	d.describe(job, job.Number())
 	d.describeStep(job, r.Key)
 	d.trace(s.client.spanOf(job), &job.Event)
@@ -96,15 +96,8 @@ func (s *stepCaller) request(ctx context.Context, r workflow.Request, job *core.
 	if s.signer != nil {
 		d.sign(s.signer, string(job.ID), now)
 	}
-	for _, f := range own {
-		d.header[f.key] = f.values
-	}
-	request := &http.Request{Method: r.Method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: d.header}
-	if len(r.Body) > 0 {
-		request.ContentLength = int64(len(r.Body))
-		request.Body = io.NopCloser(bytes.NewReader(r.Body))
-	}
-	return request.WithContext(ctx), nil
+	d.setAll(own)
+	return d, nil
 }
 
 func (d *delivery) describeStep(job *core.TakenJob, key string) {

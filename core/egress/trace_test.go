@@ -16,21 +16,21 @@ func spoken(t *testing.T, c *Client, headers map[string]string) map[string][2]st
 	job.Lease = "01HZY8Q40000000000000LEASE"
 	step.Situation.Step.ID = step.ID
 	job.Event.Headers, step.Event.Headers = headers, headers
-	overHTTP := newSender(t, c, Target{URL: "http://handler.example"}).(*httpSender).request(t.Context(), &job, Letter{}, time.Now())
+	overHTTP := newSender(t, c, Target{URL: "http://handler.example"}).(*httpSender).delivery(&job, Letter{}, time.Now()).header()
 	receiver, err := c.GRPC(Target{URL: "http://handler.example:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, overGRPC := receiver.(*grpcSender).request(&job, Letter{}, time.Now())
-	called, err := stepsOf(t, c).(*stepCaller).request(t.Context(), asked("http://step.example", ""), &step, time.Now())
+	called, err := stepsOf(t, c).(*stepCaller).delivery(asked("http://step.example", ""), &step, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := func(values []string) string { return append(values, "")[0] }
 	return map[string][2]string{
-		"http": {overHTTP.Header.Get("Traceparent"), overHTTP.Header.Get("Tracestate")},
+		"http": {overHTTP.Get("Traceparent"), overHTTP.Get("Tracestate")},
 		"grpc": {first(overGRPC["traceparent"]), first(overGRPC["tracestate"])},
-		"step": {called.Header.Get("Traceparent"), called.Header.Get("Tracestate")},
+		"step": {called.header().Get("Traceparent"), called.header().Get("Tracestate")},
 	}
 }
 
