@@ -71,6 +71,8 @@ func init() {
 		{"cmd/gateway/traces.go", 2, bound},
 		{"functions/internal/boot/secrets.go", 1, bound},
 
+		{"core/egress/direct.go", 1, age},
+		{"core/egress/wire.go", 1, age},
 		{"core/web/rate.go", 2, age},
 		{"store/mysql/session.go", 2, age},
 		{"store/postgres/liveness.go", 1, age},

@@ -29,11 +29,21 @@
 // # Dead connections
 //
 // Connections are kept open between deliveries, so a handler may close one just as it is
-// needed. If nothing of the request was written, net/http sends it again on a new
+// needed. If nothing of the request was written, it is sent again on a new
 // connection, without an error. If a part was written, the handler may have acted on it.
 // Then the attempt fails as protocol, and the next one is the job's retry, never a hidden
 // second send inside the same attempt. The exception is GET, which HTTP defines as safe
-// (RFC 9110, section 9.2.1) and net/http therefore repeats once. gRPC is treated like POST.
+// (RFC 9110, section 9.2.1) and which is therefore repeated once. gRPC is treated like POST.
+//
+// # Two ways
+//
+// net/http makes the round trips over TLS, and those of long requests. Short requests without TLS,
+// as to a handler on the same host or network, are written to their connections by the goroutine
+// of the delivery, since that costs less CPU time; see direct. net/http reads the replies of both.
+//
+// What is said above holds for both, with one exception. net/http does not send a request again whose
+// body is larger than its buffer of 4 KB, although nothing was written: it takes the failed write for
+// a failure to read the body. Then the attempt fails, too.
 //
 // # Steps
 //
@@ -98,6 +108,7 @@ type Client struct {
 	guard     guard
 	dialer    *net.Dialer
 	transport *http.Transport
+	direct    *direct // for short requests without TLS; transport is for all others
 	channels  channels
 	idle      time.Duration // after which an unused channel is closed
 	agent     string
@@ -113,10 +124,11 @@ func New(o Options) *Client {
 	}
 	c.dialer = &net.Dialer{Timeout: connectTimeout, ControlContext: c.guard.control}
 	c.transport = newTransport(c.dialer, max(o.Concurrency, 1))
+	c.direct = &direct{dial: c.dialer.DialContext, perHost: max(o.Concurrency, 1)}
 	return c
 }
 
-// newTransport makes the only transport. Proxy stays nil on purpose: with HTTP_PROXY set,
+// newTransport makes the only transport of net/http. Proxy stays nil on purpose: with HTTP_PROXY set,
 // the guard would judge the proxy's address instead of the handler's (convoy#2706).
 func newTransport(d *net.Dialer, idlePerHost int) *http.Transport {
 	return &http.Transport{
@@ -144,6 +156,9 @@ func newTransport(d *net.Dialer, idlePerHost int) *http.Transport {
 
 // roundTrip sends a delivery and returns the reply, whose body must be closed.
 func (c *Client) roundTrip(ctx context.Context, d *delivery) (*http.Response, error) {
+	if c.direct.takes(d) {
+		return c.direct.roundTrip(ctx, d)
+	}
 	return c.transport.RoundTrip(d.request(ctx))
 }
 
@@ -160,5 +175,6 @@ func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse
 // close their connections at their end.
 func (c *Client) Close() {
 	c.transport.CloseIdleConnections()
+	c.direct.close()
 	c.channels.close()
 }

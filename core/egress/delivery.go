@@ -3,6 +3,7 @@ package egress
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/textproto"
@@ -21,9 +22,8 @@ type field struct{ key, value string }
 type delivery struct {
 	method  string
 	url     *url.URL
-	fields  []field // each key once
+	fields  []field // each key once, in the order in which a direct sends them
 	payload []byte
-	again   bool             // a request of which nothing was written may move to another connection
 	room    [maxFields]field // of fields
 }
 
@@ -70,17 +70,49 @@ func (d *delivery) request(ctx context.Context) *http.Request {
 	if len(d.payload) > 0 {
 		r.ContentLength = int64(len(d.payload))
 		r.Body, _ = d.body()
-		if d.again {
-			r.GetBody = d.body
-		}
+		r.GetBody = d.body
 	}
 	return r.WithContext(ctx)
 }
 
 // body makes a reader of the payload. net/http recognises its type as in memory, so that
-// headers and body leave in one packet.
+// headers and body leave in one packet. A request of which nothing was written can move to
+// another connection, since body can be called again.
 func (d *delivery) body() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(d.payload)), nil
+}
+
+// size returns about how many bytes the request has over HTTP/1.1.
+func (d *delivery) size() int {
+	n := len(d.url.EscapedPath()) + len(d.url.RawQuery) + len(d.payload)
+	for i := range d.fields {
+		n += len(d.fields[i].key) + len(d.fields[i].value) + len(": \r\n")
+	}
+	return n
+}
+
+// appendTo appends the request as [http.Request.Write] writes it, except for the order of the
+// headers. Like [http.Transport] it refuses control characters.
+func (d *delivery) appendTo(b []byte) ([]byte, error) {
+	b = append(append(b, d.method...), ' ')
+	b = append(append(b, d.url.RequestURI()...), " HTTP/1.1\r\nHost: "...)
+	b = append(append(b, d.url.Host...), "\r\n"...)
+	for _, f := range d.fields {
+		if f.key == "User-Agent" && f.value == "" {
+			continue
+		}
+		value := textproto.TrimString(f.value)
+		if !isValue(value) {
+			return nil, errors.New("invalid value of the header " + f.key)
+		}
+		b = append(append(b, f.key...), ": "...)
+		b = append(append(b, value...), "\r\n"...)
+	}
+	if len(d.payload) > 0 || d.method == http.MethodPost || d.method == http.MethodPut || d.method == http.MethodPatch {
+		b = append(b, "Content-Length: "...)
+		b = append(strconv.AppendInt(b, int64(len(d.payload)), 10), "\r\n"...)
+	}
+	return append(append(b, "\r\n"...), d.payload...), nil
 }
 
 func (d *delivery) describe(job *core.TakenJob, attempt int) {

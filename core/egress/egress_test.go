@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -77,20 +78,18 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// hear reads one request: its headers, and its body, which comes in the same packet since the
-// tests' payloads are small.
+// hear reads one request.
 func hear(conn net.Conn) bool {
-	var heard []byte
-	buffer := make([]byte, 64<<10)
-	for !strings.Contains(string(heard), "\r\n\r\n") {
-		n, err := conn.Read(buffer)
-		if err != nil {
-			return false
-		}
-		heard = append(heard, buffer[:n]...)
+	r, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil {
+		return false
 	}
-	return true
+	_, err = io.Copy(io.Discard, r.Body)
+	return err == nil
 }
+
+// payloads are small enough for a direct, and too large.
+var payloads = map[string]string{"direct": "{}", "net/http": `{"filler": "` + strings.Repeat("x", maxDirect) + `"}`}
 
 func say(texts ...string) func(net.Conn) {
 	return func(conn net.Conn) {

@@ -68,6 +68,12 @@ func zeros() string {
 // TestFloods: 50 endless replies at the same time are cut short, their connections are closed,
 // and the heap grows by less than [floodHeap].
 func TestFloods(t *testing.T) {
+	for way, payload := range payloads {
+		t.Run(way, func(t *testing.T) { testFloods(t, payload) })
+	}
+}
+
+func testFloods(t *testing.T, payload string) {
 	for name, f := range endless() {
 		t.Run(name, func(t *testing.T) {
 			var talking, here sync.WaitGroup
@@ -81,7 +87,7 @@ func TestFloods(t *testing.T) {
 				untilClosed(f.then)(conn)
 			})
 			s := newSender(t, newClient(t), Target{URL: url})
-			for _, got := range sendAtOnce(t, s) {
+			for _, got := range sendAtOnce(t, s, payload) {
 				checkFailure(t, got, f.status, f.class)
 				if strings.HasPrefix(name, "gzip") && !strings.HasPrefix(got.Response, "\x1f\uFFFD\b") {
 					t.Errorf("Send() keeps %.40q..., want it still compressed", got.Response)
@@ -116,7 +122,7 @@ func TestFloodsHTTP2(t *testing.T) {
 			client := newClient(t)
 			client.transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 			client.transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
-			for _, got := range sendAtOnce(t, newSender(t, client, Target{URL: server.URL})) {
+			for _, got := range sendAtOnce(t, newSender(t, client, Target{URL: server.URL}), "{}") {
 				if got.StatusCode != status || got.OK != (status == 200) {
 					t.Errorf("Send() = %d, %q, want status %d", got.StatusCode, got.Error, status)
 				}
@@ -160,7 +166,7 @@ func TestFloodsGRPC(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, got := range sendAtOnce(t, s) {
+			for _, got := range sendAtOnce(t, s, "{}") {
 				if got.OK || got.Error == "" {
 					t.Errorf("Send() = %+v, want a failure", got)
 				}
@@ -171,7 +177,7 @@ func TestFloodsGRPC(t *testing.T) {
 }
 
 // sendAtOnce makes 50 attempts at the same time and checks the growth of the heap.
-func sendAtOnce(t *testing.T, s worker.Sender) []worker.Reply {
+func sendAtOnce(t *testing.T, s worker.Sender, payload string) []worker.Reply {
 	t.Helper()
 	runtime.GC()
 	before := heapInUse()
@@ -182,7 +188,7 @@ func sendAtOnce(t *testing.T, s worker.Sender) []worker.Reply {
 	replies := make([]worker.Reply, floods)
 	var sending sync.WaitGroup
 	for i := range replies {
-		sending.Go(func() { replies[i] = s.Send(ctx, taken("J", "{}")) })
+		sending.Go(func() { replies[i] = s.Send(ctx, taken("J", payload)) })
 	}
 	sending.Wait()
 	close(stop)

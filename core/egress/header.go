@@ -29,9 +29,16 @@ func isAlphanumeric(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
 
-// isValueByte reports whether RFC 9110, section 5.5, permits a byte in a header value, with
-// obs-text.
-func isValueByte(c byte) bool { return c == '\t' || c >= ' ' && c != 0x7f }
+// isValue reports whether RFC 9110, section 5.5, permits s as the value of a header, with
+// obs-text. It runs for each header of a delivery, so it calls no function for each byte.
+func isValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
 
 func isPrintable(c byte) bool { return c >= ' ' && c < 0x7f }
 

@@ -152,7 +152,6 @@ func unsendable(why string) worker.Reply {
 
 func (s *httpSender) delivery(job *core.TakenJob, l Letter, now time.Time) *delivery {
 	d := newDelivery(s.method, s.url, l.Body)
-	d.again = true
 	d.setAll(s.fixed)
 	d.describe(job, job.Number())
 	d.describeCloudEvent(&job.Event)

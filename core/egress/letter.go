@@ -97,7 +97,7 @@ func transform(t *expr.Template, e *core.Event) error {
 // guessed from the payload. It is empty if there is no payload.
 func contentType(e *core.Event) string {
 	switch {
-	case e.ContentType != "" && eachByte(e.ContentType, isValueByte):
+	case e.ContentType != "" && isValue(e.ContentType):
 		return e.ContentType
 	case e.NoData():
 		return ""

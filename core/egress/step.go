@@ -73,9 +73,9 @@ func answerOf(ctx context.Context, resp *http.Response, now time.Time) runner.An
 	return runner.Answer{StatusCode: reply.StatusCode, Error: reply.Error, Response: reply.Response, RetryAfter: reply.RetryAfter}
 }
 
-// delivery makes the request. net/http gets no copy of its body, and does not recognise the
-// spelling of its key. So it does not send the request a second time, unless its method is GET:
-// see "Dead connections" in the package comment.
+// delivery makes the request. net/http does not recognise the spelling of its key, so it sends the
+// request a second time only as it does that of any delivery: see "Dead connections" in the
+// package comment.
 func (s *stepCaller) delivery(r workflow.Request, job *core.TakenJob, now time.Time) (*delivery, error) {
 	u, err := endpoint.ParseURL(r.URL)
 	if err != nil {

@@ -93,8 +93,10 @@ func TestDisorderlyAnswers(t *testing.T) {
 		"half a status line":     {say("HTTP/1.1 2"), 0, "protocol: malformed HTTP status code"},
 		"half the headers":       {say(ok, "Content-Le"), 0, "protocol: malformed MIME header"},
 		"no such status":         {say("HTTP/1.1 2000 Fine\r\n\r\n"), 0, "protocol: malformed HTTP status code"},
-		"huge headers":           {untilClosedAfter(ok, "X-Filler: "+strings.Repeat("x", 1000)+"\r\n"), 0, "protocol: server response headers exceeded 65536 bytes"},
+		"huge headers":           {untilClosedAfter(ok, "X-Filler: "+strings.Repeat("x", 1000)+"\r\n"), 0, "protocol: server response headers exceeded 65536 bytes; aborted"},
+		"many headers":           {untilClosedAfter(ok, strings.Repeat("X-Filler: y\r\n", 100)), 0, "protocol: server response headers exceeded 65536 bytes; aborted"},
 		"endless early hints":    {untilClosed("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 0, "protocol: "},
+		"early hints":            {say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", ok, "Content-Length: 2\r\n\r\nok"), 200, ""},
 		"switches protocols":     {say("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), 101, "status: 101 Switching Protocols"},
 		"two lengths":            {say(ok, "Content-Length: 2\r\nContent-Length: 3\r\n\r\nokk"), 0, "protocol: "},
 		"closes in mid-body":     {say(ok, "Content-Length: 100\r\n\r\nthanks"), 200, ""},
@@ -105,10 +107,12 @@ func TestDisorderlyAnswers(t *testing.T) {
 		"endless chunks":         {untilClosedAfter(ok+"Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"), 200, ""},
 		"HTTP/1.0 until closing": {say("HTTP/1.0 200 OK\r\n\r\nthanks"), 200, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := send(t, newSender(t, newClient(t), Target{URL: serveRaw(t, c.talk)}), taken("J", "{}"))
-			checkFailure(t, got, c.status, c.class)
-		})
+		for way, payload := range payloads {
+			t.Run(name+", "+way, func(t *testing.T) {
+				got := send(t, newSender(t, newClient(t), Target{URL: serveRaw(t, c.talk)}), taken("J", payload))
+				checkFailure(t, got, c.status, c.class)
+			})
+		}
 	}
 }
 
@@ -128,17 +132,19 @@ func TestDeadline(t *testing.T) {
 		"drips a failure's body":  {func(conn net.Conn) { say("HTTP/1.1 503 No\r\n\r\n")(conn); drip("x")(conn) }, 503, "status: 503 Service Unavailable"},
 		"promises more than came": {func(conn net.Conn) { say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")(conn); silence(conn) }, 200, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a busy machine may take a part of it for the request
-			defer cancel()
-			s := newSender(t, newClient(t), Target{URL: serveRaw(t, c.talk)})
-			began := time.Now()
-			checkFailure(t, s.Send(ctx, taken("J", "{}")), c.status, c.class)
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("Send() took %v with a deadline of 1s", took)
-			}
-		})
+		for way, payload := range payloads {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // a busy machine may take a part of it for the request
+				defer cancel()
+				s := newSender(t, newClient(t), Target{URL: serveRaw(t, c.talk)})
+				began := time.Now()
+				checkFailure(t, s.Send(ctx, taken("J", payload)), c.status, c.class)
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Send() took %v with a deadline of 1s", took)
+				}
+			})
+		}
 	}
 }
 
@@ -200,8 +206,10 @@ func TestNoConnection(t *testing.T) {
 		"plain HTTP to TLS": {strings.Replace(serveTLS(t, nil).URL, "https:", "http:", 1), "status: 400 Bad Request"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := send(t, newSender(t, newClient(t), Target{URL: c.url + "?token=s3cret"}), taken("J", "{}"))
-			checkFailure(t, got, got.StatusCode, c.class)
+			for _, payload := range payloads {
+				got := send(t, newSender(t, newClient(t), Target{URL: c.url + "?token=s3cret"}), taken("J", payload))
+				checkFailure(t, got, got.StatusCode, c.class)
+			}
 		})
 	}
 }
@@ -308,10 +316,12 @@ func serveWithTLS(t *testing.T, config *tls.Config, h http.HandlerFunc) *httptes
 }
 
 func TestCancelled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	url := serveRaw(t, func(conn net.Conn) { cancel(); io.Copy(io.Discard, conn) })
-	got := newSender(t, newClient(t), Target{URL: url}).Send(ctx, taken("J", "{}"))
-	checkFailure(t, got, 0, "timeout: given up before there was an answer")
+	for _, payload := range payloads {
+		ctx, cancel := context.WithCancel(t.Context())
+		url := serveRaw(t, func(conn net.Conn) { cancel(); io.Copy(io.Discard, conn) })
+		got := newSender(t, newClient(t), Target{URL: url}).Send(ctx, taken("J", payload))
+		checkFailure(t, got, 0, "timeout: given up before there was an answer")
+	}
 }
 
 // TestEndlessBodyIsCutShort: hookaido (#206) and outpost (#975) read a reply without a bound.
