@@ -84,9 +84,8 @@
 //   - Runs: runs.go reads, transit.go changes, texts.go stores large texts of steps.
 //   - Chronicle: chronicle.go for runs and histories, steplist.go for steps.
 //   - Ledger and Archive: ledger.go, archive.go, eventlist.go, joblist.go and failures.go.
-//     jobsof.go finds the jobs of an
-//     event. exchange.go has the form in which an attempt keeps its request and reply, success.go that
-//     in which a job keeps the attempt that completed it.
+//     jobsof.go finds the jobs of an event. exchange.go has the form in which an attempt keeps its
+//     request and reply, success.go that in which a job keeps the attempt that completed it.
 //   - Audit: audit.go. The methods that change something for an operator add its statements.
 //   - Calendar: calendar.go. Operations: upkeep.go (Retry), cancel.go, replay.go, and Drain in
 //     pull.go.
