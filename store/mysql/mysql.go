@@ -16,7 +16,7 @@
 // for each text. With 100 rows, one settled job costs 29 µs joined with a UNION ALL of the
 // rows, and 28 µs with JSON_TABLE, which would have to escape bytes that are not UTF-8. As a
 // statement of its own it costs 55 to 80 µs (MariaDB 10.11, with the change itself). A single row
-// is a statement without a row source, see [OfOne]. INSERTs
+// is a statement without a row source, see [OfOne], and so are the rows of an UPDATE, see [Keyed]. INSERTs
 // that read no table have VALUES lists. MariaDB also reads such a list behind UNION ALL, in place of
 // the SELECTs: its part of an event was 0.98, and of a message in a queue 1.02.
 //

@@ -52,6 +52,11 @@ func rowParts(i int, s store.Stmt, packet int) (all []part) {
 			return []part{{stmt: i, sql: one.sql, args: args, size: len(one.sql) + len(rowCount) + size(args)}}
 		}
 	}
+	if len(s.Rows) > 1 {
+		if all := keyedParts(i, s, packet); all != nil {
+			return all
+		}
+	}
 	before, again, after := cut(s.SQL)
 	fixed := len(before) + len(after) + len(rowCount)
 	for rows := s.Rows; len(rows) > 0; {
@@ -123,18 +128,35 @@ func ofOne(sql string) single {
 // it (MariaDB 10.11). Further rows cost more in statements of their own, so that the two are even at about
 // eight rows; but already with three, queues and workflows were slower.
 func OfOne(sql string) (text string, columns []int) {
+	head, names, tail := source(sql)
+	if names == nil {
+		return "", nil
+	}
+	text = ofSource().ReplaceAllStringFunc(head+tail, func(column string) string {
+		columns = append(columns, names.of(column))
+		return "?"
+	})
+	return text, columns
+}
+
+// source returns the text before a row source, its columns, and the text behind it: that begins with the table
+// that is joined with it. names is nil if the text has no row source, or it is not joined with a table.
+func source(sql string) (head string, names columnNames, tail string) {
 	before, _, after := cut(sql)
 	begin := sourceBegin().FindStringSubmatchIndex(before)
 	rest, joined := strings.CutPrefix(after, sourceEnd)
 	if begin == nil || !joined {
-		return "", nil
+		return "", nil, ""
 	}
-	names := strings.Split(before[begin[2]:begin[3]], ", ")
-	text = ofSource().ReplaceAllStringFunc(before[:begin[0]]+rest, func(column string) string {
-		columns = append(columns, slices.Index(names, "? AS "+column[len("r."):]))
-		return "?"
-	})
-	return text, columns
+	return before[:begin[0]], strings.Split(before[begin[2]:begin[3]], ", "), rest
+}
+
+// columnNames are the columns of a row source, as "? AS name".
+type columnNames []string
+
+// of is the position of a column that a statement names as r.name, or -1.
+func (n columnNames) of(reference string) int {
+	return slices.Index(n, "? AS "+reference[len("r."):])
 }
 
 // The row source as store.MySQL writes it. sourceBegin ends the text before the first mark, and sourceEnd begins
@@ -150,7 +172,7 @@ var ofSource = once.Regexp(`\br\.\w+`)
 func size(args []any) int {
 	n := 0
 	for _, a := range args {
-		n += 24 // an integer, or the quotes of a text and the _binary before them
+		n += 24 // an integer, or the quotes of a text and a _binary before them
 		if text, ok := a.(string); ok {
 			n += len(text)
 			for i := range len(text) {

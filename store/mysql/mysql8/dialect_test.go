@@ -61,12 +61,13 @@ func serve(t *testing.T) *sql.DB {
 }
 
 // A recorder is a connection that runs each statement by itself and records the statements'
-// names. It writes rows into the text as store/mysql does with several rows. The text that store/mysql
-// has for one row is parsed, and its names are resolved.
+// names. It writes rows into the text with a row source. The texts that store/mysql has for one row, and for
+// several without a row source, are parsed, and their names are resolved.
 type recorder struct {
 	*sql.DB
 	t     *testing.T
 	names map[string]bool
+	keyed map[string]bool // the statements that are written without their row source for several rows
 }
 
 func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
@@ -80,6 +81,13 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 			if err := r.understood(ctx, one); err != nil {
 				return nil, fmt.Errorf("%s for one row: %w\n%s", st.Name, err, one)
 			}
+		}
+		if k := gatewaymysql.OfKeys(st.SQL); k != nil {
+			text, _ := k.On([][]any{st.Rows[0], changed(st.Rows[0])})
+			if err := r.understood(ctx, text); err != nil {
+				return nil, fmt.Errorf("%s by a list of keys: %w\n%s", st.Name, err, text)
+			}
+			r.keyed[st.Name] = true
 		}
 		for _, q := range written(st) {
 			err := r.understood(ctx, q.text)
@@ -99,6 +107,14 @@ func (r *recorder) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Resu
 		}
 	}
 	return results, nil
+}
+
+// changed returns a row that differs from another in each value.
+func changed(row []any) (other []any) {
+	for i := range row {
+		other = append(other, fmt.Sprint("another ", i))
+	}
+	return other
 }
 
 // gone reports whether a statement failed because the index or the column that it drops does not exist.
@@ -235,7 +251,7 @@ func (r *recorder) run(ctx context.Context, reads bool, text string, args []any)
 // TestEveryStatement makes the calls of a store, with one row and with three, and then checks
 // that every statement was sent.
 func TestEveryStatement(t *testing.T) {
-	r := &recorder{DB: serve(t), t: t, names: map[string]bool{}}
+	r := &recorder{DB: serve(t), t: t, names: map[string]bool{}, keyed: map[string]bool{}}
 	s := store.New(r, store.MySQL, core.SystemClock)
 	ctx, ids, now := context.Background(), core.NewIDs(core.SystemClock), time.Now().Truncate(time.Millisecond)
 	must := func(what string, err error) {
@@ -334,6 +350,11 @@ func TestEveryStatement(t *testing.T) {
 	for _, name := range statementNames(t) {
 		if !r.names[name] {
 			t.Errorf("statement %q was not run: add what sends it", name)
+		}
+	}
+	for _, name := range []string{"settle", "succeed", "change_steps", "change_jobs", "move_runs", "ack"} {
+		if !r.keyed[name] {
+			t.Errorf("statement %q keeps its row source", name)
 		}
 	}
 }
