@@ -17,6 +17,14 @@ const (
 	packetTimeout = 30 * time.Second
 )
 
+// charset is the character set of a connection, schemaCharset that of one of [pool.exchange]. With binary, a text is
+// bytes for the server, which neither looks for characters in it nor needs _binary before each value. An
+// INSERT of 16 events of 1 KB takes 0.86 of its time with utf8mb4 (MariaDB 10.11).
+const (
+	charset       = "binary"
+	schemaCharset = "utf8mb4"
+)
+
 // An address is a parsed URL: the server, the database, the user and the driver's parameters.
 type address struct {
 	config *mysql.Config
@@ -40,7 +48,7 @@ func parseAddress(text string) (*address, error) {
 	c.Timeout = orElse(c.Timeout, dialTimeout)
 	c.ReadTimeout, c.WriteTimeout = orElse(c.ReadTimeout, packetTimeout), orElse(c.WriteTimeout, packetTimeout)
 	c.Logger = &mysql.NopLogger{} // each of its messages comes back as an error as well
-	return &address{c}, c.Apply(mysql.Charset("utf8mb4", ""))
+	return &address{c}, c.Apply(mysql.Charset(charset, ""))
 }
 
 // orElse is d, or otherwise if d is not set.

@@ -61,12 +61,31 @@ func TestSettingsReachEveryConnection(t *testing.T) {
 				return
 			}
 			got := fmt.Sprint(res[0].Rows[0][:4])
-			if want := "[STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION 1 5 utf8mb4]"; got != want {
+			if want := "[STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION 1 5 binary]"; got != want {
 				t.Errorf("settings = %v, want %v", got, want)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// TestSchemaCharset: statements of the schema are sent as utf8mb4. Values beside them are bytes all the same.
+func TestSchemaCharset(t *testing.T) {
+	c := opened(t, servers.MySQL(t))
+	step := store.Stmt{Name: "schema_step", SQL: "CREATE TABLE t AS SELECT @@character_set_client AS v"}
+	if _, err := c.Batch(t.Context(), step); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.read(t, "SELECT v FROM t"); got != "utf8mb4" {
+		t.Errorf("the character set of a schema step = %v, want utf8mb4", got)
+	}
+	step.SQL = "CREATE TABLE u (v TEXT, w VARBINARY(9))"
+	if _, err := c.Batch(t.Context(), step, writing("INSERT INTO u VALUES (CHARSET(?), ?)", "a", "a\xff")); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.do(t, reading("SELECT v, w FROM u"))[0].Rows[0]; got[0] != "binary" || got[1] != "a\xff" {
+		t.Errorf("a value of a schema step = %q, want binary and its bytes", got)
+	}
 }
 
 func TestValues(t *testing.T) {

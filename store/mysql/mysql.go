@@ -8,9 +8,9 @@
 // tells which statement failed, and a ROLLBACK follows. A batch that is longer than the server's
 // max_allowed_packet is sent in several texts of one transaction.
 //
-// The driver writes the values into the text, as binary strings. The connection uses utf8mb4
-// and sets the SQL mode, so no character set or mode of the server changes the stored bytes or
-// the end of a string.
+// The driver writes the values into the text. The character set of the connection is binary, and it
+// sets the SQL mode, so no character set or mode of the server changes the stored bytes or the end of a
+// string. Statements of the schema are sent as utf8mb4.
 //
 // Accept and Settle share commits: the rows of all batches that wait go into one statement
 // for each text. With 100 rows, one settled job costs 29 µs joined with a UNION ALL of the

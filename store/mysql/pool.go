@@ -16,7 +16,7 @@ import (
 type pool struct {
 	address   *address
 	connector driver.Connector
-	unbounded driver.Connector // its connections wait for a packet as long as their callers do
+	schema    driver.Connector // see exchange
 	slots     chan struct{}    // has an element for each connection in use; its capacity is the bound
 
 	mu     sync.Mutex // guards the fields below
@@ -31,11 +31,14 @@ func newPool(a *address, size int) (*pool, error) {
 	}
 	config := a.config.Clone()
 	config.ReadTimeout = 0
-	unbounded, err := mysql.NewConnector(config)
+	if err := config.Apply(mysql.Charset(schemaCharset, "")); err != nil {
+		return nil, malformed(err)
+	}
+	schema, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	return &pool{address: a, connector: connector, unbounded: unbounded, slots: make(chan struct{}, size)}, nil
+	return &pool{address: a, connector: connector, schema: schema, slots: make(chan struct{}, size)}, nil
 }
 
 // take waits for a free slot and returns an idle connection that the server has not closed, or
@@ -62,20 +65,21 @@ func (p *pool) take(ctx context.Context) (*session, error) {
 	}
 }
 
-// exchange replaces a connection by one that waits for a packet as long as its caller does. A
-// server sends nothing while it rebuilds a table, and for a table of a million jobs that takes
-// longer than packetTimeout.
+// exchange replaces a connection by one for the statements of the schema. It waits for a packet as long as its
+// caller does: a server sends nothing while it rebuilds a table, and for a table of a million jobs that
+// takes longer than packetTimeout. Its character set is utf8mb4, which the server may write into the
+// tables' expressions.
 func (p *pool) exchange(ctx context.Context, s *session) (*session, error) {
-	if s.unbounded {
+	if s.schema {
 		return s, nil
 	}
 	s.conn.Close()
-	s, err := dial(ctx, p.unbounded)
+	s, err := dial(ctx, p.schema)
 	if err != nil {
 		<-p.slots
 		return nil, err
 	}
-	s.unbounded = true
+	s.schema = true
 	return s, nil
 }
 

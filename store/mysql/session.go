@@ -39,13 +39,13 @@ const settings = `SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; ` +
 // A session is one connection, used by one goroutine at a time, so it needs no lock. It calls
 // the driver itself, which can send several statements in one text and read the result of each.
 type session struct {
-	conn      driver.Conn
-	version   string
-	packet    int       // how many bytes a text may have
-	until     time.Time // the connection is closed after this time
-	used      bool      // a batch was sent on it
-	broken    bool      // it must not be used again
-	unbounded bool      // it has no timeout for packets: see pool.exchange
+	conn    driver.Conn
+	version string
+	packet  int       // how many bytes a text may have
+	until   time.Time // the connection is closed after this time
+	used    bool      // a batch was sent on it
+	broken  bool      // it must not be used again
+	schema  bool      // it is one of pool.exchange
 }
 
 // maxAge is how long a connection lives. Then new connections spread over all servers behind
@@ -163,7 +163,7 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 			text.WriteString(rowCount)
 		}
 		for _, a := range p.args {
-			args = append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: bound(a)})
+			args = append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: b.bound(a)})
 		}
 	}
 	if end {
@@ -205,10 +205,10 @@ func (b *batch) named(all []part, seen int, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// bound converts a value for the driver. The driver writes bytes as a _binary string, to which
-// the server applies no character set.
-func bound(v any) driver.Value {
-	if text, ok := v.(string); ok {
+// bound converts a value for the driver, so that the server applies no character set to a text. The driver
+// writes bytes as a _binary string. Where the character set of the connection is binary, each string is one.
+func (s *session) bound(v any) driver.Value {
+	if text, ok := v.(string); ok && s.schema {
 		return []byte(text)
 	}
 	return v
