@@ -18,7 +18,7 @@ func (d Dialect) insertIfAbsent(into, columns, selection, from, where, key strin
 // counting is the statement of an insertIfAbsent, which tells how many rows it inserted if the database
 // tells that. See Stmt.Inserts.
 func (d Dialect) counting(st statement) statement {
-	st.counts = !d.countsSkipped
+	st.counts, st.uncounted = !d.countsSkipped, d.countsSkipped
 	return st
 }
 

@@ -51,6 +51,10 @@ type Stmt struct {
 	// does not count these. It is not set on MySQL, which counts them.
 	Inserts bool
 
+	// Uncounted says that the statement writes, and that its caller does not look at Changed, which may then
+	// be 0. It saves MySQL a statement that asks for the number.
+	Uncounted bool
+
 	// Walks says that the statement reads and may look at a hundred thousand rows. A Conn whose
 	// database is in this process runs few of these at a time, since they take processor time that
 	// everything else in the process needs.

@@ -192,7 +192,7 @@ func newExpressSQL(d Dialect) expressSQL {
 	ramp, horizon := strconv.FormatInt(core.RampTime.Milliseconds(), 10), strconv.FormatInt(core.GateHorizon.Milliseconds(), 10)
 	d.rowJoin = orElse(d.rowJoin, " CROSS JOIN ") // after a comma, ON does not see the row source
 	return expressSQL{
-		insertTaken: d.returningRows(writing("insert_taken_jobs", d.insertOnce("jobs", jobColumns+", scheduled_at",
+		insertTaken: d.returningRows(uncounted("insert_taken_jobs", d.insertOnce("jobs", jobColumns+", scheduled_at",
 			`r.id, events.id, r.lane, NULL, `+ifTakenColumns()+`, r#due_at, NULL, `+ifTaken("r#due_at", "NULL"),
 			`events{use PRIMARY} LEFT JOIN gates ON gates.lane = r.lane AND (`+isOpen+` OR gates.closed_at > r#now - `+ramp+` AND gates.closed_at <= r#now + `+horizon+` OR gates.held_until > r#free)
 			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#now`,

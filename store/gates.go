@@ -381,7 +381,7 @@ func newGatesSQL(d Dialect) gatesSQL {
 		// open_until and failures come last, since MySQL evaluates SET from left to right and
 		// reads the new values. The condition on failures keeps a success from writing to a
 		// healthy gate.
-		succeed: writing("succeed", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
+		succeed: uncounted("succeed", d.updateRows("gates", `closed_at = CASE WHEN `+isOpen+` THEN r#closed_at ELSE closed_at END,
 			moved_by = CASE WHEN `+isOpen+` THEN r.moved_by ELSE moved_by END, taker = CASE WHEN `+isOpen+` THEN '' ELSE taker END,
 			open_until = 0, failures = 0`,
 			`gates.lane = r.lane AND gates.failures > 0 AND `+mayMove+`r.taker) AND EXISTS (SELECT 1 FROM jobs WHERE `+heldGuard+`)`)),

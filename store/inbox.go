@@ -303,8 +303,8 @@ func newInboxSQL(d Dialect) inboxSQL {
 		insertEncoded: d.counting(writing("insert_event_encoded", d.insertIfAbsent("events", eventStored,
 			`r.id, r.source, r.type, r.payload, r.content_type, r.headers, r.delivery_id, r#created_at, r.encoding`, "", "", "id"))),
 
-		insertJob:   writing("insert_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "")),
-		insertLater: writing("insert_scheduled_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "")),
+		insertJob:   uncounted("insert_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Available), "", "")),
+		insertLater: uncounted("insert_scheduled_jobs", d.insertOnce("jobs", jobColumns, newJobs("r.event_id", core.Scheduled), "", "")),
 
 		// A row without its event is left out, since the join finds none.
 		insertJobIf: writing("insert_jobs_if", d.insertIfAbsent("jobs", jobColumns, newJobs("events.id", core.Available),

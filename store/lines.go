@@ -227,21 +227,21 @@ func newLinesSQL(d Dialect) linesSQL {
 			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot)
 	}
 	s := linesSQL{
-		lockLines: writing("lock_lines", lockLinesSQL(d)),
+		lockLines: uncounted("lock_lines", lockLinesSQL(d)),
 
 		// scheduled_at is when the job is to be due at the earliest.
-		insertLined: writing("insert_lined_jobs", d.insertIfAbsent("jobs", jobColumns+", line, scheduled_at",
+		insertLined: uncounted("insert_lined_jobs", d.insertIfAbsent("jobs", jobColumns+", line, scheduled_at",
 			`r.id, events.id, r.lane, r.job_key, '`+entering+`', 0, r#max_attempts, NULL, NULL, '', r#created_at, NULL, r.line, r#wanted_at`,
 			"events{use PRIMARY}", `events.id = r.event_id`, "id")),
-		takeOnlySlot: writing("take_only_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, 1, jobs.id, 0, 0`,
+		takeOnlySlot: uncounted("take_only_slot", d.insertIfAbsent("line_slots", slotColumns, `jobs.line, 1, jobs.id, 0, 0`,
 			"jobs{use PRIMARY}", mayEnter+` AND `+noneWaits, "line")),
 		// A statement has one row of each line, see enterStmts, so no slot is taken twice.
 		takeFreeSlot: writing("take_free_slot", d.insert("line_slots", slotColumns, `jobs.line, `+freeSlotOf("jobs")+`, jobs.id, 0, 0`,
 			"jobs{use PRIMARY}", mayEnter+` AND NOT `+hasSlot+` AND `+noneWaits+` AND `+freeSlotOf("jobs")+` <= r#highest + 0`)),
-		joinLine:   writing("join_line", join(lastPlace+` + `+rankInLine)),
+		joinLine:   uncounted("join_line", join(lastPlace+` + `+rankInLine)),
 		rejoinLine: writing("rejoin_line", join(firstPlace+` - `+rankInLine)),
 		// scheduled_at comes last: MySQL evaluates SET from left to right and reads the new values.
-		entered: writing("entered", d.updateRows("jobs", `due_at = CASE WHEN `+hasSlot+` THEN scheduled_at END,
+		entered: uncounted("entered", d.updateRows("jobs", `due_at = CASE WHEN `+hasSlot+` THEN scheduled_at END,
 			status = CASE WHEN NOT `+hasSlot+` THEN 'waiting' WHEN scheduled_at > created_at THEN 'scheduled' ELSE 'available' END,
 			scheduled_at = CASE WHEN `+hasSlot+` THEN NULL ELSE scheduled_at END`, `jobs.id = r.id AND jobs.status = '`+entering+`'`)),
 
@@ -256,8 +256,8 @@ func newLinesSQL(d Dialect) linesSQL {
 			status = CASE WHEN jobs.scheduled_at > r#same THEN 'scheduled' ELSE 'available' END`,
 			`line_slots.line = r.line AND jobs.id = line_slots.job_id AND jobs.status = 'waiting'`)),
 		vacateSlots:    writing("vacate_slots", d.deleteOne("line_slots", `line_slots.line = r.line AND line_slots.job_id = r.job AND `+hasEnded)),
-		passAndAdmit:   writing("pass_and_admit", passAndAdmitSQL(d)),
-		leaveAndVacate: writing("leave_and_vacate", leaveAndVacateSQL(d)),
+		passAndAdmit:   uncounted("pass_and_admit", passAndAdmitSQL(d)),
+		leaveAndVacate: uncounted("leave_and_vacate", leaveAndVacateSQL(d)),
 		stopLines: writing("stop_lines", d.updateRows("line_slots", `stopped_at = r#at`,
 			`line_slots.line = r.line AND line_slots.job_id = r.job AND (SELECT jobs.status FROM jobs WHERE jobs.id = r.ended) = 'dead'`)),
 

@@ -196,14 +196,14 @@ type runsSQL struct {
 func newRunsSQL(d Dialect) runsSQL {
 	t := d.sql
 	return runsSQL{
-		insertDefinition: writing("insert_definitions", d.insertIfAbsent("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
+		insertDefinition: uncounted("insert_definitions", d.insertIfAbsent("definitions", `hash, body`, `r.hash, r.body`, "", "", "hash")),
 
 		// A run is joined with its job. A duplicate arrival has none, and neither has a job
 		// whose key is taken.
-		insertRun: writing("insert_runs", d.insertIfAbsent("runs", runColumns,
+		insertRun: uncounted("insert_runs", d.insertIfAbsent("runs", runColumns,
 			`r.id, r.workflow, jobs.event_id, r.definition, 'pending', 1, 0, r.step, NULL, '', r#deadline_at, jobs.created_at, NULL, NULL, 0, NULL`,
 			"jobs{use PRIMARY}", `jobs.id = r.job`, "id")),
-		insertFirst: writing("insert_first_steps", d.insertIfAbsent("steps", stepColumns,
+		insertFirst: uncounted("insert_first_steps", d.insertIfAbsent("steps", stepColumns,
 			`r.id, runs.id, 1, NULL, '', runs.step, runs.step, r.type, 'ready', 0, NULL, NULL, '', '', '', NULL, runs.created_at, NULL, NULL, NULL`,
 			"runs{use PRIMARY}", `runs.id = r.run`, "id")),
 

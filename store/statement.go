@@ -16,6 +16,7 @@ type statement struct {
 	returns   bool // see Stmt.Returns
 	alone     bool // its batches are not merged, see Stmt.NoMerge
 	counts    bool // see Stmt.Inserts
+	uncounted bool // see Stmt.Uncounted
 }
 
 // reading is a statement that returns rows and changes nothing.
@@ -29,14 +30,19 @@ func walking(name, sql string) statement {
 // writing is a statement that changes rows.
 func writing(name, sql string) statement { return statement{name: name, sql: sql} }
 
+// uncounted is a writing of which no method needs to know how many rows it changed. See Stmt.Uncounted.
+func uncounted(name, sql string) statement {
+	return statement{name: name, sql: sql, uncounted: true}
+}
+
 // with makes a Stmt with one value for each question mark.
 func (st statement) with(args ...any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Args: args, Reads: st.reads, Walks: st.walks}
+	return Stmt{Name: st.name, SQL: st.sql, Args: args, Reads: st.reads, Walks: st.walks, Uncounted: st.uncounted}
 }
 
 // on makes a Stmt on rows.
 func (st statement) on(rows ...[]any) Stmt {
-	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks, Returns: st.returns, NoMerge: st.alone, Inserts: st.counts}
+	return Stmt{Name: st.name, SQL: st.sql, Rows: rows, Reads: st.reads, Walks: st.walks, Returns: st.returns, NoMerge: st.alone, Inserts: st.counts, Uncounted: st.uncounted}
 }
 
 // sortedBy says that the rows are sorted by the column at a position, from 0. See

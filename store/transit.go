@@ -337,11 +337,11 @@ func newTransitSQL(d Dialect) transitSQL {
 		// The entry's number is part of the primary key, so of two transitions only one inserts
 		// it. The run's number is checked under a lock: a transition that knew an older state
 		// finds no run.
-		insertHistory: writing("insert_history", d.insertIfAbsent("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
+		insertHistory: uncounted("insert_history", d.insertIfAbsent("history", historyColumns, `runs.id, runs.seq + 1, r.mark, r#at, r#epoch, r.type, r.path, r.data`,
 			"runs{use PRIMARY}", `runs.id = r.run AND runs.seq = r#seq {lock_rows runs}`, "run_id")),
 		// From here on no INSERT skips existing rows: under ifHoldsRun there can be none. An
 		// error shows a defect; a step left out silently would stop its run.
-		moreHistory: writing("more_history", d.insert("history", historyColumns,
+		moreHistory: uncounted("more_history", d.insert("history", historyColumns,
 			`mine.run_id, r#seq, mine.mark, r#at, r#epoch, r.type, r.path, r.data`, ownEntry, holdsRun)),
 		insertStepAttempts: writing("insert_step_attempts", d.insert("attempts", attemptColumns,
 			`r.job, r.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, ownEntry, holdsRun)),
@@ -352,12 +352,12 @@ func newTransitSQL(d Dialect) transitSQL {
 		// The exception: a text is named by its hash, so an existing row has the same content.
 		// The condition is only that the transition's entry exists, since writing a text again
 		// changes nothing.
-		insertTexts: writing("insert_texts", d.insertIfAbsent("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, ownEntry,
+		insertTexts: uncounted("insert_texts", d.insertIfAbsent("step_texts", `run_id, name, body`, `mine.run_id, r.name, r.body`, ownEntry,
 			`mine.run_id = r.run AND mine.seq = r#first AND mine.mark = r.mark`, "run_id")),
-		insertSteps: writing("insert_steps", d.insert("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
+		insertSteps: uncounted("insert_steps", d.insert("steps", stepColumns, `r.id, mine.run_id, r#epoch, r.parent, r.branch, r.path, r.name, r.type, r.status,
 			r#attempt, r.state, r.output, r.error, r.carry, r.fan, r.leaf_of, r#started_at, r#finished_at, r.state_in, r.output_in`, ownEntry, holdsRun)),
 		// leaf_of is set here, since only the end of a step tells whether it ended its branch.
-		changeSteps: writing("change_steps", d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
+		changeSteps: uncounted("change_steps", d.updateRows("steps", `status = r.status, attempt = r#attempt, output = r.output, error = r.error, carry = r.carry, fan = r.fan,
 			leaf_of = CASE WHEN r.last = 'yes' THEN COALESCE(parent_id, run_id) END, finished_at = r#finished_at,
 			output_in = r.output_in`,
 			`steps.id = r.id AND `+ifHoldsRun)),
@@ -366,16 +366,16 @@ func newTransitSQL(d Dialect) transitSQL {
 			`held_until = (SELECT jobs.due_at FROM jobs{use PRIMARY} WHERE jobs.id = steps.id AND jobs.status = 'running')`,
 			`steps.id = r.id AND `+ifHoldsRun)),
 		// The event is the run's, read from the run so that it need not be sent.
-		insertStepJobs: writing("insert_step_jobs", d.insert("jobs", jobColumns,
+		insertStepJobs: uncounted("insert_step_jobs", d.insert("jobs", jobColumns,
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, r.status, 0, r#max_attempts, r#due_at, NULL, '', r#created_at, NULL`, ownEntry, holdsRun)),
 		// A workflow has no breaker, so its gate is shut by a hold only.
-		insertTakenStep: writing("insert_taken_step_jobs", joined.insert("jobs", jobColumns+", scheduled_at",
+		insertTakenStep: uncounted("insert_taken_step_jobs", joined.insert("jobs", jobColumns+", scheduled_at",
 			`r.id, (SELECT runs.event_id FROM runs WHERE runs.id = mine.run_id), r.lane, NULL, `+ifTakenColumns()+`, r#created_at, NULL, `+ifTaken("r#due_at", "NULL"),
 			ownEntry+` LEFT JOIN gates ON gates.lane = r.lane AND gates.held_until > r#free
 			LEFT JOIN gates held ON held.lane = r.source AND held.held_until > r#now`, holdsRun)),
 		// A job that ends before its first attempt was due at the time for which it waited.
 		// scheduled_at comes first, as in setClaimed.
-		changeJobs: writing("change_jobs", d.updateRows("jobs",
+		changeJobs: uncounted("change_jobs", d.updateRows("jobs",
 			`scheduled_at = COALESCE(scheduled_at, due_at), status = r.status, due_at = r#due_at, lease = NULL, last_error = r.error, finished_at = r#finished_at, success = COALESCE(r.kept, success)`,
 			`jobs.id = r.id AND `+ifHoldsRun)),
 		insertTokens: writing("insert_tokens", d.insert("callbacks", `token_hash, run_id, step_id, expires_at`, `r.hash, mine.run_id, r.step, r#expires_at`, ownEntry, holdsRun)),
@@ -383,7 +383,7 @@ func newTransitSQL(d Dialect) transitSQL {
 		// The guard reads history alone: ifHoldsRun reads runs, and MySQL does not let an
 		// UPDATE read the table that it changes. The run's id is bound twice, since each column
 		// of r stands once in a statement.
-		moveRun: writing("move_runs", d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
+		moveRun: uncounted("move_runs", d.updateRows("runs", `definition = r.definition, status = r.status, epoch = r#epoch, seq = r#next, step = r.step, output = r.output, error = r.error,
 			deadline_at = r#deadline_at, started_at = r#started_at, finished_at = r#finished_at,
 			written = r#written, writers = r.writers`,
 			`runs.id = r.run AND runs.seq = r#seq AND EXISTS (SELECT 1 FROM history AS mine{use PRIMARY}

@@ -369,9 +369,9 @@ func newWorklistSQL(d Dialect) worklistSQL {
 
 		// The lock keeps a Take from claiming the job between this statement and settle, if its
 		// lease has just expired. Otherwise the attempt of a lost outcome could stay.
-		insertAttempt: writing("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
+		insertAttempt: uncounted("insert_attempts", d.insertIfAbsent("attempts", attemptColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
-		insertRecorded: writing("insert_attempts_recorded", d.insertIfAbsent("attempts", exchangeColumns,
+		insertRecorded: uncounted("insert_attempts_recorded", d.insertIfAbsent("attempts", exchangeColumns,
 			`jobs.id, jobs.lease, r#attempt, r#status_code, r.error, r.response, r#duration_ms, r#created_at, r.exchange, r.sent_body`, "jobs{use PRIMARY}", heldGuard+` {lock_rows jobs}`, "job_id")),
 
 		// An event that an outcome causes, such as an alert, is stored only if the lease is

@@ -302,6 +302,20 @@ func TestMergeKeepsReturns(t *testing.T) {
 	}
 }
 
+// TestMergeCounts: a merged statement is counted if one of its callers needs the number.
+func TestMergeCounts(t *testing.T) {
+	batch := func(uncounted bool) *Batch {
+		return &Batch{Stmts: []store.Stmt{{SQL: "move", Rows: [][]any{{"job"}}, Uncounted: uncounted}}}
+	}
+	for _, want := range []bool{true, false} {
+		for _, all := range [][]*Batch{{batch(true), batch(want)}, {batch(want), batch(true)}} {
+			if m := Merge(all); len(m.Stmts) != 1 || m.Stmts[0].Uncounted != want {
+				t.Errorf("merged statements %+v, want one with Uncounted = %v", m.Stmts, want)
+			}
+		}
+	}
+}
+
 // TestMergeKeepsOrders: rows with a lock order stay in that order, and a batch whose statements
 // have an order is not merged.
 func TestMergeKeepsOrders(t *testing.T) {

@@ -58,11 +58,12 @@ func Merge(batches []*Batch) Merged {
 			p := slices.IndexFunc(all[at:], func(p *place) bool { return p.stmt.SQL == s.SQL })
 			if p < 0 {
 				p = 0
-				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, Returns: s.Returns, SortedBy: s.SortedBy}})
+				all = slices.Insert(all, at, &place{stmt: store.Stmt{Name: s.Name, SQL: s.SQL, Reads: s.Reads, Returns: s.Returns, SortedBy: s.SortedBy, Uncounted: s.Uncounted}})
 			}
 			at += p + 1
 			in := all[at-1]
 			in.stmt.Rows = append(in.stmt.Rows, s.Rows...)
+			in.stmt.Uncounted = in.stmt.Uncounted && s.Uncounted
 			places[i] = append(places[i], in)
 		}
 	}

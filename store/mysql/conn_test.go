@@ -88,6 +88,29 @@ func TestSchemaCharset(t *testing.T) {
 	}
 }
 
+// TestNameOfTheFailure: an error names the statement that failed, or the few that it may be, of which those before
+// the last have no result set.
+func TestNameOfTheFailure(t *testing.T) {
+	c := withTable(t)
+	silent := func(name, sql string) store.Stmt { return store.Stmt{Name: name, SQL: sql, Uncounted: true} }
+	ok, bad := "INSERT INTO t VALUES (1, '')", "INSERT INTO nowhere VALUES (1)"
+	for want, stmts := range map[string][]store.Stmt{
+		"a: ":           {{Name: "a", SQL: bad}, {Name: "b", SQL: ok}},
+		"b: ":           {{Name: "a", SQL: ok}, {Name: "b", SQL: bad}},
+		"a or b: ":      {silent("a", ok), {Name: "b", SQL: bad}, {Name: "c", SQL: ok}},
+		"b or c: ":      {{Name: "a", SQL: ok}, silent("b", bad), {Name: "c", SQL: ok}},
+		"b or commit: ": {{Name: "a", SQL: ok}, silent("b", bad)},
+		"a or commit: ": {silent("a", bad)},
+	} {
+		if _, err := c.Batch(t.Context(), stmts...); err == nil || !strings.HasPrefix(err.Error(), want) && !strings.Contains(err.Error(), ": "+want) {
+			t.Errorf("error = %v, want one of %q", err, want)
+		}
+	}
+	if got := c.read(t, "SELECT COUNT(*) FROM t"); got != int64(0) {
+		t.Errorf("%v rows are left of batches that failed", got)
+	}
+}
+
 func TestValues(t *testing.T) {
 	c := withTable(t)
 	all := make([]byte, 256)

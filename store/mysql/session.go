@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,8 @@ const (
 	begin    = "BEGIN"
 	snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
-	// rowCount follows each statement that writes: for a text of several statements the driver
-	// returns either the rows or the numbers of changes, and never both.
+	// rowCount follows a statement of which the number of changed rows is needed: for a text of several
+	// statements the driver returns either the rows or these numbers, and never both.
 	rowCount = "; SELECT ROW_COUNT()"
 )
 
@@ -143,8 +144,10 @@ type batch struct {
 	first, last string         // see frame; first is empty once it was sent
 }
 
-// send sends parts as one text and reads the result sets, one for each part. With end, the text
-// ends the transaction.
+// returns reports whether a part has a result set: the rows that it reads, or how many it changed.
+func (b *batch) returns(p part) bool { return !b.stmts[p.stmt].Uncounted }
+
+// send sends parts as one text and reads the result sets. With end, the text ends the transaction.
 func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	var text strings.Builder
 	var args []driver.NamedValue
@@ -154,13 +157,17 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 		}
 		text.WriteString(sql)
 	}
-	// Build the text: the parts, each with its row count, between begin and commit.
+	// Build the text: the parts, with their row counts, between begin and commit.
 	add(b.first)
 	b.first = ""
+	var returning []part
 	for _, p := range all {
 		add(p.sql)
-		if !b.stmts[p.stmt].Reads {
-			text.WriteString(rowCount)
+		if b.returns(p) {
+			returning = append(returning, p)
+			if !b.stmts[p.stmt].Reads {
+				text.WriteString(rowCount)
+			}
 		}
 		for _, a := range p.args {
 			args = append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: b.bound(a)})
@@ -169,22 +176,22 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	if end {
 		add(b.last)
 	}
-	// BEGIN and COMMIT return no result set, so the sets match the parts one by one.
+	// BEGIN, COMMIT and the other parts return no result set, so the sets match these parts one by one.
 	sets, err := b.read(ctx, text.String(), args, func(set int) (limit store.ByteLimit) {
-		if set < len(all) {
-			limit = b.stmts[all[set].stmt].ByteLimit()
+		if set < len(returning) {
+			limit = b.stmts[returning[set].stmt].ByteLimit()
 		}
 		return limit
 	})
-	if err == nil && len(sets) != len(all) {
+	if err == nil && len(sets) != len(returning) {
 		b.broken = true
-		err = fmt.Errorf("%d results of %d statements", len(sets), len(all))
+		err = fmt.Errorf("%d results of %d statements", len(sets), len(returning))
 	}
 	if err != nil {
 		return b.named(all, len(sets), err)
 	}
 	// Add the sets up: several parts may belong to one statement.
-	for i, p := range all {
+	for i, p := range returning {
 		r := &b.results[p.stmt]
 		if b.stmts[p.stmt].Reads {
 			r.Rows = append(r.Rows, sets[i].rows...)
@@ -196,13 +203,22 @@ func (b *batch) send(ctx context.Context, all []part, end bool) error {
 	return nil
 }
 
-// named adds the name of the statement that failed: the first statement without a result.
+// named adds the name of the statement that failed. If statements without a result set stand before it, one
+// of them may have failed instead, and named adds their names too.
 func (b *batch) named(all []part, seen int, err error) error {
-	name := "commit"
-	if seen < len(all) {
-		name = b.stmts[all[seen].stmt].Name
+	var names []string
+	for _, p := range all {
+		if seen == 0 {
+			names = append(names, b.stmts[p.stmt].Name)
+		}
+		if b.returns(p) {
+			seen--
+		}
 	}
-	return fmt.Errorf("%s: %w", name, err)
+	if seen >= 0 {
+		names = append(names, "commit")
+	}
+	return fmt.Errorf("%s: %w", strings.Join(slices.Compact(names), " or "), err)
 }
 
 // bound converts a value for the driver, so that the server applies no character set to a text. The driver

@@ -74,14 +74,22 @@ var refused = store.Stmt{
 // one that did not, and sends the call again.
 var errAnswerLost = core.Refuse(core.Unavailable, "the answer was lost")
 
+// asked are statements that no method of the store asks for the number of changed rows, but tests do.
+var asked = []string{"insert_definitions", "succeed"}
+
 func (c *faulty) Batch(ctx context.Context, stmts ...store.Stmt) ([]store.Result, error) {
 	c.fault.interrupt(stmts)
 	how, at := c.fault.next(stmts)
+	stmts = slices.Clone(stmts)
+	for i := range stmts {
+		if slices.Contains(asked, stmts[i].Name) {
+			stmts[i].Uncounted = false
+		}
+	}
 	switch how {
 	case unreachable:
 		return nil, core.Untouched(core.Refuse(core.Unavailable, "the database cannot be reached"))
 	case refuseStmt:
-		stmts = slices.Clone(stmts)
 		bad := refused
 		bad.Reads = stmts[at].Reads // a connection sends it where it would send the replaced statement
 		stmts[at] = bad
