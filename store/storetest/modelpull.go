@@ -89,8 +89,12 @@ func (m *Model) Tallies(_ context.Context, now time.Time, lanes []core.Lane) (ma
 	}
 	for _, j := range m.jobs {
 		if t, asked := tallies[j.Lane]; asked && !j.Status.Finished() {
-			before := t
-			if t = tallied(t, j, now); m.isParked(j) { // it waits for its source, not only for its time
+			before, at := t, now
+			parked := m.isParked(j)
+			if parked && j.DueAt.After(now) {
+				at = j.DueAt // the clock went back; a parked job counts as one whose time has come
+			}
+			if t = tallied(t, j, at); parked { // it waits for its source, not only for its time
 				t.OldestDue, t.Scheduled = before.OldestDue, before.Scheduled
 			}
 			tallies[j.Lane] = t
