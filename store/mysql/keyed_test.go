@@ -144,5 +144,19 @@ func TestSettleMany(t *testing.T) {
 		if got := fmt.Sprint(j.Status, j.DueAt.UnixMilli(), j.LastError); got != want {
 			t.Errorf("job = %s, want %s", got, want)
 		}
+		attempts, err := s.Attempts(ctx, o.JobID, 0, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var replies, wanted []string
+		for _, a := range attempts {
+			replies = append(replies, fmt.Sprintf("%d %q %d", a.StatusCode, a.Response, a.StartedAt.UnixMilli()))
+		}
+		if o.Lease != "another" {
+			wanted = []string{fmt.Sprintf("%d %q %d", o.Attempt.StatusCode, o.Attempt.Response, o.Attempt.StartedAt.UnixMilli())}
+		}
+		if !slices.Equal(replies, wanted) {
+			t.Errorf("attempts of a %s job = %v, want %v", j.Status, replies, wanted)
+		}
 	}
 }
