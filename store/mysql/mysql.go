@@ -3,9 +3,10 @@
 //
 // The idea to know: a batch is one text. "BEGIN; …; COMMIT" goes to the server as one query
 // of several statements with the values filled in, and one result set comes back for each
-// statement. So a transition is one round trip, and no lock waits for the network. If a
-// statement fails, the server runs no later statement of the text. The number of result sets
-// tells which statement failed, and a ROLLBACK follows. A batch that is longer than the server's
+// statement that reads or whose changes are counted, see [store.Stmt.Uncounted]. So a transition is
+// one round trip, and no lock waits for the network. If a statement fails, the server runs no later
+// statement of the text. The number of result sets tells which statement failed, or which few it may
+// be, and a ROLLBACK follows. A batch that is longer than the server's
 // max_allowed_packet is sent in several texts of one transaction.
 //
 // The driver writes the values into the text. The character set of the connection is binary, and it
@@ -13,9 +14,9 @@
 // string. Statements of the schema are sent as utf8mb4.
 //
 // Accept and Settle share commits: the rows of all batches that wait go into one statement
-// for each text. With 100 rows, one settled job costs 29 µs joined with a UNION ALL of the
+// for each text. With 100 rows, one settled job cost 29 µs joined with a UNION ALL of the
 // rows, and 28 µs with JSON_TABLE, which would have to escape bytes that are not UTF-8. As a
-// statement of its own it costs 55 to 80 µs (MariaDB 10.11, with the change itself). A single row
+// statement of its own it cost 55 to 80 µs (MariaDB 10.11, with the change itself). A single row
 // is a statement without a row source, see [OfOne], and so are the rows of an UPDATE, see [Keyed]. INSERTs
 // that read no table have VALUES lists. MariaDB also reads such a list behind UNION ALL, in place of
 // the SELECTs: its part of an event was 0.98, and of a message in a queue 1.02.
