@@ -11,7 +11,8 @@ import (
 
 const (
 	// maxDirect bounds the size of a delivery that a direct sends. Such a request fits in the buffers
-	// of a connection. So it is written even if the receiver answers without reading it.
+	// of a connection. So it is written even if the receiver answers without reading it. Of a
+	// longer one net/http may have the error of the write in place of the answer.
 	maxDirect = 8 << 10
 
 	// sweepInterval is how often idle connections are closed that the receiver has closed, or that

@@ -198,18 +198,35 @@ func TestNoConnection(t *testing.T) {
 	closed.Close()
 	plain := strings.Replace(serve(t, func(http.ResponseWriter, *http.Request) {}), "http:", "https:", 1)
 	for name, c := range map[string]struct{ url, class string }{
-		"refused":           {"http://" + closed.Addr().String(), "connect: connection refused"},
-		"no such name":      {"http://handler.invalid/", "dns: "},
-		"not trusted":       {serveTLS(t, nil).URL, "tls: x509: certificate signed by unknown authority"},
-		"old TLS":           {serveTLS(t, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).URL, "tls: "},
-		"not TLS":           {plain, "tls: "},
-		"plain HTTP to TLS": {strings.Replace(serveTLS(t, nil).URL, "https:", "http:", 1), "status: 400 Bad Request"},
+		"refused":      {"http://" + closed.Addr().String(), "connect: connection refused"},
+		"no such name": {"http://handler.invalid/", "dns: "},
+		"not trusted":  {serveTLS(t, nil).URL, "tls: x509: certificate signed by unknown authority"},
+		"old TLS":      {serveTLS(t, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}).URL, "tls: "},
+		"not TLS":      {plain, "tls: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, payload := range payloads {
-				got := send(t, newSender(t, newClient(t), Target{URL: c.url + "?token=s3cret"}), taken("J", payload))
-				checkFailure(t, got, got.StatusCode, c.class)
+			for way, payload := range payloads {
+				t.Run(way, func(t *testing.T) {
+					got := send(t, newSender(t, newClient(t), Target{URL: c.url + "?token=s3cret"}), taken("J", payload))
+					checkFailure(t, got, got.StatusCode, c.class)
+				})
 			}
+		})
+	}
+}
+
+// TestPlainHTTPToTLS: the receiver answers after the first bytes of a request and closes the
+// connection, which resets it. If net/http is still writing then, its error is about the write.
+func TestPlainHTTPToTLS(t *testing.T) {
+	url := strings.Replace(serveTLS(t, nil).URL, "https:", "http:", 1) + "?token=s3cret"
+	for way, payload := range payloads {
+		t.Run(way, func(t *testing.T) {
+			got := send(t, newSender(t, newClient(t), Target{URL: url}), taken("J", payload))
+			status, class := http.StatusBadRequest, "status: 400 Bad Request"
+			if way == "net/http" && got.StatusCode == 0 {
+				status, class = 0, "protocol: "
+			}
+			checkFailure(t, got, status, class)
 		})
 	}
 }
