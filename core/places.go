@@ -51,21 +51,31 @@ func (p Places) Jobs(stored []Job) []Job {
 	return shown
 }
 
-// Fact returns a fact with its lanes and jobs as they are shown.
+// Fact returns a fact with its lanes and jobs as they are shown. A fact about another lane is
+// returned as it is, since facts are large and most are about handlers.
 func (p Places) Fact(f Fact) Fact {
-	switch f := f.(type) {
+	switch fact := f.(type) {
 	case Settled:
-		f.Job = p.Job(f.Job)
-		return f
+		if p.has(fact.Job.Lane) {
+			fact.Job = p.Job(fact.Job)
+			return fact
+		}
 	case Superseded:
-		f.Job = p.Job(f.Job)
-		return f
+		if p.has(fact.Job.Lane) {
+			fact.Job = p.Job(fact.Job)
+			return fact
+		}
 	case BreakerMoved:
-		f.Lane = p.Shown(f.Lane)
-		return f
+		fact.Lane = p.Shown(fact.Lane)
+		return fact
 	case Revived:
-		f.Lane = p.Shown(f.Lane)
-		return f
+		fact.Lane = p.Shown(fact.Lane)
+		return fact
 	}
 	return f
+}
+
+func (p Places) has(stored Lane) bool {
+	_, ok := p[stored]
+	return ok
 }

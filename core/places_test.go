@@ -38,5 +38,16 @@ func TestPlaces(t *testing.T) {
 				t.Errorf("Fact(%+v) = %+v, want %+v", fact, got, want)
 			}
 		}
+		settled, isSettled := p.Fact(Settled{Job: job, Event: Event{ID: "E"}}).(Settled)
+		if !isSettled || settled.Job != want || settled.Event.ID != "E" {
+			t.Errorf("Fact(Settled of %+v) = %+v, want its job as %+v", job, settled, want)
+		}
+		if got := p.Fact(Superseded{Job: job, Why: "late"}); got != (Superseded{Job: want, Why: "late"}) {
+			t.Errorf("Fact(Superseded of %+v) = %+v, want its job as %+v", job, got, want)
+		}
+	}
+	var fact Fact = Settled{Job: Job{Lane: "handler/a"}}
+	if n := testing.AllocsPerRun(100, func() { p.Fact(fact) }); n != 0 {
+		t.Errorf("Fact of a handler's job makes %v allocations, want none", n)
 	}
 }
