@@ -206,6 +206,9 @@ func (b *bench) enter(ctx context.Context, driver, medium string) (leave func() 
 		// Dropping the last run's database makes a checkpoint, and no clock makes another
 		// in the middle of a run.
 		o.Settings = []string{"checkpoint_timeout=1h"}
+		if slices.Contains(b.opts.only, "steady") {
+			o.Settings = steadySettings
+		}
 	}
 	s, err := server.Start(ctx, o)
 	if err != nil {

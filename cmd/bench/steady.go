@@ -15,6 +15,10 @@ import (
 	"github.com/eventgateway/gateway/cmd/bench/internal/stats"
 )
 
+// steadySettings are those of a PostgreSQL server that has a steady load: few checkpoints, since after
+// each one the server logs whole pages anew.
+var steadySettings = []string{"checkpoint_timeout=15min", "max_wal_size=16GB"}
+
 // steadyState measures a database whose purge has caught up. It holds the events of the last hour, which
 // is also the retention, and each second as many come in as become an hour old. Before, on the same
 // database, the purge has nothing to do for a while: that gives the p99 to compare with.
