@@ -22,6 +22,7 @@ package runner
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eventgateway/gateway/core"
@@ -93,8 +94,8 @@ func New(d Deps) *Runner {
 
 // A compiled definition is made when a caller first needs it.
 type compiled struct {
-	turn chan struct{} // full while a caller compiles it
-	d    *workflow.Definition
+	turn chan struct{}                       // full while a caller compiles it
+	d    atomic.Pointer[workflow.Definition] // nil until then
 }
 
 // definition returns the definition with this hash. The cache has at most as many entries
@@ -109,6 +110,9 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 		r.known[hash] = c
 	}
 	r.mu.Unlock()
+	if d := c.d.Load(); d != nil {
+		return d, nil
+	}
 
 	select {
 	case c.turn <- struct{}{}: // callers that come meanwhile wait, and get the result
@@ -116,18 +120,30 @@ func (r *Runner) definition(ctx context.Context, hash string) (*workflow.Definit
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c.d != nil {
-		return c.d, nil
+	if d := c.d.Load(); d != nil {
+		return d, nil
 	}
 	// After an error the entry stays empty, so the next caller tries again.
 	stored, err := r.Store.Definition(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
-	if c.d, err = r.Compile(stored); err != nil {
+	d, err := r.Compile(stored)
+	if err != nil {
 		return nil, uncompiled{err}
 	}
-	return c.d, nil
+	c.d.Store(d)
+	return d, nil
+}
+
+// inMemory returns the definition with this hash, or nil if it has to be read.
+func (r *Runner) inMemory(hash string) *workflow.Definition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.known[hash]; c != nil {
+		return c.d.Load()
+	}
+	return nil
 }
 
 // An uncompiled is the error of a definition that cannot be compiled.

@@ -168,16 +168,32 @@ func (r *Runner) round(ctx context.Context, turns []*turn) error {
 	return r.transit(ctx, turns)
 }
 
-// workAll computes the transitions of the turns that have none. The turns read their steps at the
-// same time, so that many runs take as long as one: an answer of the database may take long, and
-// the end of a function's invocation bounds the time for all of them.
+// workAll computes the transitions of the turns that have none. Most turns have all that they need, and
+// are computed by the caller: a goroutine for each would take longer to grow its stack than to compute.
+// The others read at the same time, so that many runs take as long as one: an answer of the database may
+// take long, and the end of a function's invocation bounds the time for all of them.
 func (r *Runner) workAll(ctx context.Context, turns []*turn) error {
-	var working sync.WaitGroup
-	errs, room := make([]error, len(turns)), make(chan struct{}, readers)
-	for i, t := range turns {
+	var reading []*turn
+	for _, t := range turns {
 		if t.open || t.over {
 			continue
 		}
+		computed := false
+		err := core.Contain(func() (err error) {
+			computed, err = r.compute(t, r.inMemory(t.view.Run.Definition))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !computed {
+			reading = append(reading, t)
+		}
+	}
+
+	var working sync.WaitGroup
+	errs, room := make([]error, len(reading)), make(chan struct{}, readers)
+	for i, t := range reading {
 		room <- struct{}{}
 		working.Go(func() {
 			defer func() { <-room }()
@@ -244,7 +260,7 @@ func (t *turn) found(all map[core.ID]core.Situation) {
 	t.setView(run, own)
 }
 
-// work computes the transition of a turn, and reads the steps that this needs.
+// work computes the transition of a turn, and reads what this needs.
 func (r *Runner) work(ctx context.Context, t *turn) error {
 	var d *workflow.Definition
 	var err error
@@ -260,19 +276,12 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 			return fmt.Errorf("the event of run %s: %w", t.view.Run.ID, err)
 		}
 	}
-	t.view.Event = t.event
 	// The plan names the steps that it lacks, and is computed again with them. So small runs
 	// cost no survey, and large ones only the steps around the change.
 	for range surveys {
-		pen := workflow.Pen{Mint: r.IDs.Next, Now: r.Clock(), Obituary: r.Obituary}
-		if t.move, err = t.plan(d, pen, *t.view); err != nil {
+		missing, err := r.plan(t, d)
+		if err != nil || missing.Nothing() {
 			return err
-		}
-		missing := t.move.Missing
-		if missing.Nothing() {
-			t.open, t.over = t.move.Moved, !t.move.Moved
-			t.takeNext(r.Clock())
-			return nil
 		}
 		steps, err := r.Store.Survey(ctx, t.view.Run.ID, t.view.Run.Epoch, missing)
 		if err != nil {
@@ -281,6 +290,30 @@ func (r *Runner) work(ctx context.Context, t *turn) error {
 		t.learn(missing, steps)
 	}
 	return errors.New("run " + string(t.view.Run.ID) + " cannot be read to its end")
+}
+
+// compute computes the transition of a turn that needs nothing but the definition and what it has. It
+// returns false if anything has to be read, as if d is nil.
+func (r *Runner) compute(t *turn, d *workflow.Definition) (bool, error) {
+	if d == nil || t.event.ID == "" {
+		return false, nil
+	}
+	missing, err := r.plan(t, d)
+	return err == nil && missing.Nothing(), err
+}
+
+// plan computes the transition of a turn, unless steps are missing for that.
+func (r *Runner) plan(t *turn, d *workflow.Definition) (missing core.Wanted, err error) {
+	t.view.Event = t.event
+	pen := workflow.Pen{Mint: r.IDs.Next, Now: r.Clock(), Obituary: r.Obituary}
+	if t.move, err = t.plan(d, pen, *t.view); err != nil {
+		return core.Wanted{}, err
+	}
+	if missing = t.move.Missing; missing.Nothing() {
+		t.open, t.over = t.move.Moved, !t.move.Moved
+		t.takeNext(r.Clock())
+	}
+	return missing, nil
 }
 
 // learn adds steps to the view. A step that is in the view already stays unchanged. If it
