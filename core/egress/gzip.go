@@ -18,23 +18,30 @@ var errGzip = errors.New("the reply is broken gzip")
 // also leaves a reply unchanged whose header says gzip and whose body is not. With an error
 // it returns the bytes before the error.
 func unpacked(resp *http.Response, most int64) (body []byte, other string, err error) {
-	c := &connectionReader{from: resp.Body}
-	from := bufio.NewReader(c)
 	switch coding := codingOf(resp.Header); coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		if head, _ := from.Peek(2); string(head) == "\x1f\x8b" {
-			body, err = unzip(from, most)
-			if err != nil && c.err == nil {
-				err = errGzip
-			}
-			return body, "", err
-		}
+		body, err = unzipped(resp.Body, most)
+		return body, "", err
 	default:
 		other = coding
 	}
-	body, err = io.ReadAll(io.LimitReader(from, most))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most))
 	return body, other, err
+}
+
+// unzipped reads a reply whose header says gzip.
+func unzipped(reply io.Reader, most int64) (body []byte, err error) {
+	c := &connectionReader{from: reply}
+	from := bufio.NewReader(c)
+	if head, _ := from.Peek(2); string(head) != "\x1f\x8b" {
+		return io.ReadAll(io.LimitReader(from, most))
+	}
+	body, err = unzip(from, most)
+	if err != nil && c.err == nil {
+		err = errGzip
+	}
+	return body, err
 }
 
 func codingOf(h http.Header) string {
