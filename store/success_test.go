@@ -57,7 +57,9 @@ func TestSuccessOfStep(t *testing.T) {
 		u := core.Transition{Attempts: attempts, Changed: []core.StepChange{{ID: step, Status: tt.status}}, JobsEnd: []core.JobChange{{ID: step, Status: tt.job}},
 			Entries: []core.Entry{{}}}
 		var leases []string
-		for _, row := range stepAttemptRows(u, false) {
+		m := motionsOf([]core.Transition{u})[0]
+		m.stepAttempts(false)
+		for _, row := range m.rows {
 			leases = append(leases, row[1].(string))
 		}
 		if rows, kept := strings.Join(leases, " "), successIn(&u, u.JobsEnd[0]); rows != tt.rows || kept != tt.kept {

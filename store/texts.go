@@ -47,51 +47,49 @@ func sizeOf(name string) int {
 // stepTextRows are the rows that a transition writes for its steps, and the rows of the texts
 // that may not be stored yet.
 type stepTextRows struct {
-	shares         bool             // core.Transition.Apart: texts go to step_texts
-	holder         []any            // the values of ifHoldsRun
-	known          map[string]bool  // names of texts that are stored, or are in texts
-	names          map[*byte]string // names by the first byte of a text in memory: many steps share one text, which is hashed once
-	added, changed [][]any
-	texts          [][]any
+	of                    *motion
+	known                 map[string]bool  // names of texts that are stored, or are in texts
+	names                 map[*byte]string // names by the first byte of a text in memory: many steps share one text, which is hashed once
+	added, changed, texts [][]any
 }
 
-// newStepTextRows makes the rows of a transition. t.Kept names the texts that are known to be
+// newStepTextRows makes the rows of a transition. Kept names the texts that are known to be
 // stored.
-func newStepTextRows(t core.Transition) *stepTextRows {
-	s := &stepTextRows{shares: t.Apart, holder: holdArgs(t)}
-	if t.Apart {
-		s.known, s.names = make(map[string]bool, len(t.Kept)), map[*byte]string{}
-		for _, name := range t.Kept {
+func newStepTextRows(m *motion) *stepTextRows {
+	s := &stepTextRows{of: m}
+	if m.Apart {
+		s.known, s.names = make(map[string]bool, len(m.Kept)), map[*byte]string{}
+		for _, name := range m.Kept {
 			s.known[name] = true
 		}
 	}
-	for _, n := range t.New {
-		s.add(n, t.Run.ID)
+	for i := range m.New {
+		s.add(&m.New[i])
 	}
-	for _, c := range t.Changed {
-		s.change(c)
+	for i := range m.Changed {
+		s.change(&m.Changed[i])
 	}
 	return s
 }
 
 // add adds the row of a new step.
-func (s *stepTextRows) add(n core.Step, run core.ID) {
+func (s *stepTextRows) add(n *core.Step) {
 	state, stateIn := s.stored(n.State)
 	output, outputIn := s.output(n.Output, bytes.Equal(n.Output, n.State))
-	s.added = append(s.added, append([]any{string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
-		int64(n.Attempt), state, output, n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, run),
-		millis(n.StartedAt), millis(n.FinishedAt), stateIn, outputIn}, s.holder...))
+	s.added = append(s.added, s.of.heldRow(string(n.ID), int64(n.Epoch), orNull(string(n.ParentID)), n.Branch, n.Path, n.Name, n.Type, string(n.Status),
+		int64(n.Attempt), state, output, n.Error, n.Carry, encodeFan(n.Fan), leafOf(n, s.of.Run.ID),
+		millis(n.StartedAt), millis(n.FinishedAt), stateIn, outputIn))
 }
 
 // change adds the row of a step that changes.
-func (s *stepTextRows) change(c core.StepChange) {
+func (s *stepTextRows) change(c *core.StepChange) {
 	last := "no"
 	if c.Last {
 		last = "yes"
 	}
 	output, outputIn := s.output(c.Output, c.Passes)
-	s.changed = append(s.changed, append([]any{string(c.Status), int64(c.Attempt), output, c.Error, c.Carry, encodeFan(c.Fan), last,
-		millis(c.FinishedAt), outputIn, string(c.ID)}, s.holder...))
+	s.changed = append(s.changed, s.of.heldRow(string(c.Status), int64(c.Attempt), output, c.Error, c.Carry, encodeFan(c.Fan), last,
+		millis(c.FinishedAt), outputIn, string(c.ID)))
 }
 
 // output returns the two columns of a step's output. An output that equals the step's state is
@@ -105,7 +103,7 @@ func (s *stepTextRows) output(text []byte, passes bool) (with, in any) {
 
 // stored returns the two columns of a text: the text itself, or its name in step_texts.
 func (s *stepTextRows) stored(text []byte) (with, in any) {
-	if !s.shares || len(text) < sharedTextMin {
+	if !s.of.Apart || len(text) < sharedTextMin {
 		return textOrNull(text), nil
 	}
 	name, ok := s.names[&text[0]]
@@ -115,7 +113,7 @@ func (s *stepTextRows) stored(text []byte) (with, in any) {
 	}
 	if !s.known[name] {
 		s.known[name] = true
-		s.texts = append(s.texts, append([]any{name, string(text)}, s.holder...))
+		s.texts = append(s.texts, s.of.heldRow(name, string(text)))
 	}
 	return nil, name
 }

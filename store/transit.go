@@ -113,75 +113,110 @@ func (s *Store) lowerFloors(t core.Transition) {
 // The first INSERT decides which transition wins. All further statements have the condition
 // ifHoldsRun. move_runs ends that condition, so it comes last.
 func (s *Store) transitStmts(ts []core.Transition) (stmts []Stmt) {
-	ts = slices.Clone(ts)
-	order.Stable(ts, func(a, b core.Transition) int { return cmp.Compare(a.Run.ID, b.Run.ID) })
-	add := func(st Stmt, rows func(core.Transition) [][]any) {
-		for _, t := range ts {
-			st.Rows = append(st.Rows, rows(t)...)
+	motions := motionsOf(ts)
+	add := func(st Stmt, rows func(*motion)) {
+		for _, m := range motions {
+			m.rows = m.rows[:0]
+			rows(m)
+			st.Rows = append(st.Rows, m.rows...)
 		}
 		if len(st.Rows) > 0 {
 			stmts = append(stmts, st)
 		}
 	}
 	if s.sql.lockRuns.sql != "" {
-		add(s.sql.lockRuns.on().sortedBy(keyColumn), func(t core.Transition) [][]any { return [][]any{{string(t.Run.ID)}} })
+		add(s.sql.lockRuns.on().sortedBy(keyColumn), func(m *motion) { m.add(string(m.Run.ID)) })
 	}
 	add(s.sql.insertDefinition.on().sortedBy(keyColumn), s.newDefinition)
-	add(s.sql.insertHistory.on().sortedBy(historyRunAt), firstEntry)
-	add(s.sql.moreHistory.on(), moreEntries)
-	add(s.sql.insertStepAttempts.on(), func(t core.Transition) [][]any { return stepAttemptRows(t, false) })
-	add(s.sql.insertStepRecorded.on(), func(t core.Transition) [][]any { return stepAttemptRows(t, true) })
-	add(s.sql.insertRise.on(), riseRows)
-	add(s.sql.insertJobIf.on(), riseJobRows)
+	add(s.sql.insertHistory.on().sortedBy(historyRunAt), (*motion).firstEntry)
+	add(s.sql.moreHistory.on(), (*motion).moreEntries)
+	add(s.sql.insertStepAttempts.on(), func(m *motion) { m.stepAttempts(false) })
+	add(s.sql.insertStepRecorded.on(), func(m *motion) { m.stepAttempts(true) })
+	add(s.sql.insertRise.on(), (*motion).rise)
+	add(s.sql.insertJobIf.on(), (*motion).riseJobs)
 	// Texts come before the steps that refer to them, so that a reader finds them.
-	texts := make(map[core.ID]*stepTextRows, len(ts))
-	for _, t := range ts {
-		texts[t.Mark] = newStepTextRows(t)
+	for _, m := range motions {
+		m.steps = newStepTextRows(m)
 	}
-	add(s.sql.insertTexts.on(), func(t core.Transition) [][]any { return texts[t.Mark].texts })
-	add(s.sql.insertSteps.on(), func(t core.Transition) [][]any { return texts[t.Mark].added })
-	add(s.sql.changeSteps.on(), func(t core.Transition) [][]any { return texts[t.Mark].changed })
-	add(s.sql.holdSteps.on(), heldRows)
-	add(s.sql.insertStepJobs.on(), stepJobRows)
-	add(s.sql.insertTakenStep.on(), takenStepRows)
-	add(s.sql.changeJobs.on(), changedJobRows)
-	add(s.sql.insertTokens.on(), tokenRows)
-	add(s.sql.disarm.on(), disarmRows)
-	add(s.sql.moveRun.on(), runRow)
-	add(s.sql.heldBy.on(), func(t core.Transition) [][]any {
-		return [][]any{{string(t.Mark), int64(t.Seq + 1), string(t.Take.Job), string(t.Run.ID)}}
+	add(s.sql.insertTexts.on(), func(m *motion) { m.rows = append(m.rows, m.steps.texts...) })
+	add(s.sql.insertSteps.on(), func(m *motion) { m.rows = append(m.rows, m.steps.added...) })
+	add(s.sql.changeSteps.on(), func(m *motion) { m.rows = append(m.rows, m.steps.changed...) })
+	add(s.sql.holdSteps.on(), (*motion).heldSteps)
+	add(s.sql.insertStepJobs.on(), (*motion).stepJobs)
+	add(s.sql.insertTakenStep.on(), (*motion).takenStep)
+	add(s.sql.changeJobs.on(), (*motion).changedJobs)
+	add(s.sql.insertTokens.on(), (*motion).tokens)
+	add(s.sql.disarm.on(), (*motion).disarms)
+	add(s.sql.moveRun.on(), (*motion).run)
+	add(s.sql.heldBy.on(), func(m *motion) {
+		m.add(string(m.Mark), int64(m.Seq+1), string(m.Take.Job), string(m.Run.ID))
 	})
 	return stmts
 }
 
-// holdArgs returns the values of ifHoldsRun for a transition.
-func holdArgs(t core.Transition) []any {
-	return []any{string(t.Run.ID), int64(t.Seq + 1), string(t.Mark)}
+// A motion makes the rows of a transition.
+type motion struct {
+	*core.Transition
+	holder []any         // the values of ifHoldsRun, with which most rows end
+	steps  *stepTextRows // nil until needed
+	rows   [][]any       // of the statement that is being made; used again for the next one
+}
+
+// The values of ifHoldsRun.
+const (
+	holderRun = iota
+	holderSeq
+	holderMark
+)
+
+// motionsOf returns the motions of transitions, sorted by run.
+func motionsOf(ts []core.Transition) []*motion {
+	motions := make([]*motion, len(ts))
+	for i := range ts {
+		t := &ts[i]
+		motions[i] = &motion{Transition: t, holder: []any{string(t.Run.ID), int64(t.Seq + 1), string(t.Mark)}}
+	}
+	order.Stable(motions, func(a, b *motion) int { return cmp.Compare(a.Run.ID, b.Run.ID) })
+	return motions
+}
+
+// add adds a row.
+func (m *motion) add(values ...any) {
+	m.rows = append(m.rows, slices.Clone(values))
+}
+
+// addHeld adds a row that ends with the values of ifHoldsRun.
+func (m *motion) addHeld(values ...any) {
+	m.rows = append(m.rows, m.heldRow(values...))
+}
+
+// heldRow returns a row that ends with the values of ifHoldsRun.
+func (m *motion) heldRow(values ...any) []any {
+	return append(append(make([]any, 0, len(values)+len(m.holder)), values...), m.holder...)
 }
 
 // historyRunAt is the position of the run in a row of insertHistory.
 const historyRunAt = 6
 
 // firstEntry is the row of insertHistory: the entry that claims the next number of the run.
-func firstEntry(t core.Transition) [][]any {
-	e := t.Entries[0]
-	return [][]any{{string(t.Mark), millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data, string(t.Run.ID), int64(t.Seq)}}
+func (m *motion) firstEntry() {
+	e := &m.Entries[0]
+	m.add(m.holder[holderMark], millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data, m.holder[holderRun], int64(m.Seq))
 }
 
 // moreEntries are rows of moreHistory. Their numbers follow the first one's.
-func moreEntries(t core.Transition) (rows [][]any) {
-	for _, e := range t.Entries[1:] {
-		rows = append(rows, append([]any{int64(e.Seq), millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data}, holdArgs(t)...))
+func (m *motion) moreEntries() {
+	for _, e := range m.Entries[1:] {
+		m.addHeld(int64(e.Seq), millis(e.At), int64(e.Epoch), string(e.Type), e.Path, e.Data)
 	}
-	return rows
 }
 
-// stepAttemptRows are rows of insertStepAttempts, for the attempts without an exchange, or of
+// stepAttempts are rows of insertStepAttempts, for the attempts without an exchange, or of
 // insertStepRecorded, for those with one. Attempts that are kept in their jobs have no row.
-func stepAttemptRows(t core.Transition, recorded bool) (rows [][]any) {
-	for i := range t.Attempts {
-		a := &t.Attempts[i]
-		if recorded != (a.Exchange != nil) || keptIn(&t, a.JobID) == a {
+func (m *motion) stepAttempts(recorded bool) {
+	for i := range m.Attempts {
+		a := &m.Attempts[i]
+		if recorded != (a.Exchange != nil) || keptIn(m.Transition, a.JobID) == a {
 			continue
 		}
 		row := []any{string(a.JobID), string(a.Lease), int64(a.Number), int64(a.StatusCode), a.Error, a.Response,
@@ -190,115 +225,103 @@ func stepAttemptRows(t core.Transition, recorded bool) (rows [][]any) {
 			exchange, body := exchangeColumnsOf(a.Exchange)
 			row = append(row, exchange, body)
 		}
-		rows = append(rows, append(row, holdArgs(t)...))
+		m.addHeld(row...)
 	}
-	return rows
 }
 
-// riseRows is the row of the event that a transition causes, such as the alert of a failed run.
-func riseRows(t core.Transition) [][]any {
-	if t.GivesRise == nil {
-		return nil
+// rise is the row of the event that a transition causes, such as the alert of a failed run.
+func (m *motion) rise() {
+	if m.GivesRise != nil {
+		m.addHeld(eventRow(m.GivesRise.Event)...)
 	}
-	return [][]any{append(eventRow(t.GivesRise.Event), holdArgs(t)...)}
 }
 
-// riseJobRows are the jobs of that event, as rows of insertJobIf: they are stored only if the
+// riseJobs are the jobs of that event, as rows of insertJobIf: they are stored only if the
 // event was.
-func riseJobRows(t core.Transition) [][]any {
-	if t.GivesRise == nil {
-		return nil
+func (m *motion) riseJobs() {
+	if m.GivesRise != nil {
+		ready, _ := jobRows(*m.GivesRise, false) // alerts are never delayed
+		m.rows = append(m.rows, ready...)
 	}
-	ready, _ := jobRows(*t.GivesRise, false) // alerts are never delayed
-	return ready
 }
 
 // leafOf returns the parent whose branch a step ended, or nil. On the workflow's own list of
 // steps, the run stands for the parent.
-func leafOf(n core.Step, run core.ID) any {
+func leafOf(n *core.Step, run core.ID) any {
 	if !n.Last {
 		return nil
 	}
 	return string(cmp.Or(n.ParentID, run))
 }
 
-// stepJobRows are rows of insertStepJobs. A step's job has the id of the step.
-func stepJobRows(t core.Transition) (rows [][]any) {
-	for _, j := range t.Jobs {
-		if j.ID == t.Take.Job {
-			continue
+// stepJobs are rows of insertStepJobs. A step's job has the id of the step.
+func (m *motion) stepJobs() {
+	for _, j := range m.Jobs {
+		if j.ID != m.Take.Job {
+			m.addHeld(string(j.ID), string(core.WorkflowLane(m.Run.Workflow)), string(cmp.Or(j.Status, core.Available)),
+				int64(core.Unlimited), millis(j.DueAt), millis(m.Entries[0].At))
 		}
-		rows = append(rows, append([]any{string(j.ID), string(core.WorkflowLane(t.Run.Workflow)), string(cmp.Or(j.Status, core.Available)), int64(core.Unlimited), millis(j.DueAt),
-			millis(t.Entries[0].At)}, holdArgs(t)...))
 	}
-	return rows
 }
 
-// takenStepRows is the row of insertTakenStep: the job that is to be leased at once.
-func takenStepRows(t core.Transition) (rows [][]any) {
-	lane, now := core.WorkflowLane(t.Run.Workflow), t.Entries[0].At
-	for _, j := range t.Jobs {
-		if j.ID != t.Take.Job {
-			continue
+// takenStep is the row of insertTakenStep: the job that is to be leased at once.
+func (m *motion) takenStep() {
+	lane, now := core.WorkflowLane(m.Run.Workflow), m.Entries[0].At
+	for _, j := range m.Jobs {
+		if j.ID == m.Take.Job {
+			m.addHeld(string(j.ID), string(lane), int64(core.Unlimited), millis(m.Take.Until), millis(j.DueAt), m.holder[holderMark],
+				millis(now), freeFrom(lane, now), string(core.SourceLane(m.Take.Source)), now.UnixMilli())
 		}
-		rows = append(rows, append([]any{string(j.ID), string(lane), int64(core.Unlimited), millis(t.Take.Until), millis(j.DueAt), string(t.Mark),
-			millis(now), freeFrom(lane, now), string(core.SourceLane(t.Take.Source)), now.UnixMilli()}, holdArgs(t)...))
 	}
-	return rows
 }
 
-// changedJobRows are rows of changeJobs: the jobs of steps that ended or wait again.
-func changedJobRows(t core.Transition) (rows [][]any) {
-	for _, j := range t.JobsEnd {
-		rows = append(rows, append([]any{string(j.Status), millis(j.DueAt), j.Error, millis(j.FinishedAt), successIn(&t, j), string(j.ID)}, holdArgs(t)...))
+// changedJobs are rows of changeJobs: the jobs of steps that ended or wait again.
+func (m *motion) changedJobs() {
+	for _, j := range m.JobsEnd {
+		m.addHeld(string(j.Status), millis(j.DueAt), j.Error, millis(j.FinishedAt), successIn(m.Transition, j), string(j.ID))
 	}
-	return rows
 }
 
-// heldRows are rows of holdSteps: steps that end although a worker may hold their jobs.
-func heldRows(t core.Transition) (rows [][]any) {
-	for _, step := range t.Held {
-		rows = append(rows, append([]any{string(step)}, holdArgs(t)...))
+// heldSteps are rows of holdSteps: steps that end although a worker may hold their jobs.
+func (m *motion) heldSteps() {
+	for _, step := range m.Held {
+		m.addHeld(string(step))
 	}
-	return rows
 }
 
-// tokenRows are rows of insertTokens: the callback tokens of a transition, and its receipts. A
+// tokens are rows of insertTokens: the callback tokens of a transition, and its receipts. A
 // receipt has no step, so a Disarm leaves it; it is deleted with its run.
-func tokenRows(t core.Transition) (rows [][]any) {
-	for _, token := range t.Tokens {
-		rows = append(rows, append([]any{token.Hash, string(token.StepID), millis(token.ExpiresAt)}, holdArgs(t)...))
+func (m *motion) tokens() {
+	for _, token := range m.Tokens {
+		m.addHeld(token.Hash, string(token.StepID), millis(token.ExpiresAt))
 	}
-	for _, receipt := range t.Receipts {
-		rows = append(rows, append([]any{receipt, "", nil}, holdArgs(t)...))
+	for _, receipt := range m.Receipts {
+		m.addHeld(receipt, "", nil)
 	}
-	return rows
 }
 
-// disarmRows are rows of disarm: steps whose callback tokens are no longer valid.
-func disarmRows(t core.Transition) (rows [][]any) {
-	for _, step := range t.Disarm {
-		rows = append(rows, append([]any{string(t.Run.ID), string(step)}, holdArgs(t)...))
+// disarms are rows of disarm: steps whose callback tokens are no longer valid.
+func (m *motion) disarms() {
+	for _, step := range m.Disarm {
+		m.addHeld(m.holder[holderRun], string(step))
 	}
-	return rows
 }
 
 // newDefinition is the row of the definition that a run follows from now on, unless it is known
 // to be stored. It is stored even if the transition loses: definitions are never deleted, and
 // an unused one does no harm.
-func (s *Store) newDefinition(t core.Transition) [][]any {
-	d := t.Definition
-	if d.Hash == "" || s.definitions.have(d.Hash) {
-		return nil
+func (s *Store) newDefinition(m *motion) {
+	if d := &m.Definition; d.Hash != "" && !s.definitions.have(d.Hash) {
+		m.add(d.Hash, d.Body)
 	}
-	return [][]any{{d.Hash, d.Body}}
 }
 
-// runRow is the row of moveRun.
-func runRow(t core.Transition) [][]any {
-	r, id := t.Run, string(t.Run.ID)
-	return [][]any{{r.Definition, string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
-		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), int64(r.Written), orNull(r.Writers), id, int64(t.Seq), id, int64(t.Seq + 1), string(t.Mark)}}
+// run is the row of moveRun.
+func (m *motion) run() {
+	r := &m.Run
+	m.add(r.Definition, string(r.Status), int64(r.Epoch), int64(r.Seq), r.Step, textOrNull(r.Output), r.Error,
+		millis(r.DeadlineAt), millis(r.StartedAt), millis(r.FinishedAt), int64(r.Written), orNull(r.Writers), m.holder[holderRun], int64(m.Seq),
+		m.holder[holderRun], m.holder[holderSeq], m.holder[holderMark])
 }
 
 const (
