@@ -158,7 +158,8 @@ func (r *Runner) close(s *seat) {
 	if s.line.next == t {
 		s.line.next = nil
 	}
-	for _, o := range t.seats {
+	t.ends = slices.Clip(t.seats[0].ends) // not copied: most turns have one seat
+	for _, o := range t.seats[1:] {
 		o.from = len(t.ends)
 		t.ends = append(t.ends, o.ends...)
 	}

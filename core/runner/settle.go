@@ -112,8 +112,12 @@ func (r *Runner) seatsOf(ends []core.StepEnd) (seats []*seat, places [][]int) {
 	return seats, places
 }
 
-// pick returns the ends at these places.
+// pick returns the ends at these places. It copies no single end, since an end is large and most runs
+// have one at a time.
 func pick(ends []core.StepEnd, places []int) []core.StepEnd {
+	if at := places[0]; len(places) == 1 {
+		return ends[at : at+1 : at+1]
+	}
 	own := make([]core.StepEnd, len(places))
 	for i, p := range places {
 		own[i] = ends[p]
